@@ -8,10 +8,9 @@ SELECT t.id,
             THEN t.payload END,
        pg_catalog.octet_length(t.payload)::pg_catalog.int8,
        t.created_at
-FROM pg_catalog.unnest($1) AS k(id)
-CROSS JOIN LATERAL (
+FROM {each_id} (
     SELECT {t.id} AS id, {t.content_text} AS content, {t.payload} AS payload, {t.created_at} AS created_at
     FROM {turns} AS t
-    WHERE {t.id} OPERATOR(pg_catalog.=) k.id
-    OFFSET 0
+    WHERE {t.id} OPERATOR(pg_catalog.=) {that_id}
+    {probed}
 ) AS t

@@ -72,13 +72,15 @@ thread_local! {
 
 /// Why what is read is not attested.
 #[derive(Clone, Copy)]
-pub enum Uncommitted {
+pub enum Unattested {
     /// This transaction holds a lock that who changes it takes.
     Changed,
     /// This transaction has written something, and what may have changed takes no lock that lasts.
     MayHaveChanged,
     /// What the catalog says of the tables, or their binding, is newer than the snapshot.
     NewerCatalog,
+    /// Citus reads the tables, from servers that have no snapshot in common.
+    Distributed,
 }
 
 /// The number of this transaction in this session. Unlike an XID, each has one.
@@ -94,31 +96,42 @@ fn transaction() -> pg_sys::LocalTransactionId {
 }
 
 /// Says, once a transaction, that what was taken is not attested, and why.
-pub fn notice_uncommitted(why: Uncommitted) {
+pub fn notice_unattested(why: Unattested) {
     let transaction = Some(transaction());
     if !guc::notice_uncommitted() || NOTICED.replace(transaction) == transaction {
         return;
     }
+    let word = match why {
+        Unattested::Distributed => Word::Distributed,
+        _ => Word::Uncommitted,
+    };
     let (why, hint) = match why {
-        Uncommitted::Changed => {
+        Unattested::Changed => {
             ("this transaction has changed what the slice is read from", COMMIT_FIRST)
         }
-        Uncommitted::MayHaveChanged => {
+        Unattested::MayHaveChanged => {
             ("this transaction may have changed what the slice is read from", COMMIT_FIRST)
         }
-        Uncommitted::NewerCatalog => (
+        Unattested::NewerCatalog => (
             "another transaction has changed the tables or their binding after the snapshot was taken",
             "Call the function again; in REPEATABLE READ and SERIALIZABLE, in the next transaction.",
         ),
+        Unattested::Distributed => {
+            ("Citus reads the tables, from servers that have no snapshot in common", NOT_DISTRIBUTED)
+        }
     };
     SqlError::new(
         PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
         format!("no token is issued: {why}"),
     )
-    .word(Word::Uncommitted)
+    .word(word)
     .hint(hint)
     .report(PgLogLevel::NOTICE);
 }
+
+/// What to do about an export or a search that has no token because Citus reads the tables.
+pub const NOT_DISTRIBUTED: &str = "Slice or search tables that Citus does not distribute where a \
+    token is needed: what it reads is never attested.";
 
 /// What to do about an export or a search that has no token because of its transaction.
 pub const COMMIT_FIRST: &str = "Run COMMIT first, and slice or search in the next \

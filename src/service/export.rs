@@ -7,7 +7,7 @@ use kernel::export::parse::MAX_EXPORT_BYTES;
 use kernel::policy::SlicePolicy;
 use kernel::prompt::record::{Hash, Record, RecordedMessage};
 use kernel::slicing::slice::Slice;
-use kernel::trust::attestation::Circumstances;
+use kernel::trust::attestation::{Circumstances, Status};
 use kernel::trust::keys::{SigningKey, SigningKeys};
 use pgrx::PgSqlErrorCode;
 
@@ -77,8 +77,8 @@ impl<'a> Signer<'a> {
 
     fn circumstances(&self) -> Result<Circumstances, SqlError> {
         let circumstances = self.reader.circumstances()?;
-        if circumstances.uncommitted {
-            self.reader.notice_uncommitted();
+        if circumstances.status != Status::Attested {
+            self.reader.notice_unattested();
         }
         Ok(circumstances)
     }

@@ -18,7 +18,7 @@ use crate::pg::catalog::names::literal_of;
 use crate::pg::error::{SqlError, Word};
 use crate::pg::interrupts::check_interrupts;
 use crate::pg::private::keys::Keys;
-use crate::pg::session::COMMIT_FIRST;
+use crate::pg::session::{COMMIT_FIRST, NOT_DISTRIBUTED};
 use crate::pg::trigger::{Column, Guard, TriggerCall, invalid};
 
 /// What the arguments of a trigger say: the columns, whose slices are trusted, and which graph. The writer's setting
@@ -146,6 +146,7 @@ pub fn require_admissible(call: &TriggerCall) -> Result<(), SqlError> {
                 message: format!("its slice does not verify: {}", verdict.reason()),
                 hint: match verdict.reason() {
                     "unattested" => COMMIT_FIRST,
+                    "distributed" => NOT_DISTRIBUTED,
                     "other_graph" => OTHER_GRAPH,
                     reason => way_out(reason),
                 }
@@ -186,6 +187,7 @@ pub fn require_admissible_result(call: &TriggerCall) -> Result<(), SqlError> {
                 hint: match reason {
                     "global" => "Search within a slice: graph_search_slice.",
                     "unsigned" => COMMIT_FIRST,
+                    "distributed" => NOT_DISTRIBUTED,
                     "other_graph" => OTHER_GRAPH,
                     "unknown_key" | "revoked_key" => {
                         "Search again, and give the column provenance of graph_search_slice."

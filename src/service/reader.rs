@@ -143,8 +143,8 @@ impl GraphReader {
     }
 
     /// Says once a transaction why what was read is not attested, where it is not.
-    pub fn notice_uncommitted(&self) {
-        self.caller.notice_uncommitted(&self.graph);
+    pub fn notice_unattested(&self) {
+        self.caller.notice_unattested(&self.graph);
     }
 
     /// The keys as they are now, for this graph.

@@ -15,6 +15,7 @@ use kernel::retrieval::search::{Answer, SearchFilter, SearchResult};
 use kernel::retrieval::similarity::QueryEmbedding;
 use kernel::slicing::slicer::SliceError;
 use kernel::slicing::store::GraphStore;
+use kernel::trust::attestation::Status;
 use kernel::trust::keys::SigningKeys;
 use pgrx::PgSqlErrorCode;
 
@@ -102,7 +103,7 @@ impl Question {
         let turns: Vec<&Turn> = taken.turns().collect();
         let ranked = self.ranked(&taken.reader, &turns, &[])?;
         let export = taken.export()?;
-        let keys = signing_keys(&taken.reader, export.admissibility_token.is_none())?;
+        let keys = signing_keys(&taken.reader, export.admissibility_token.is_some())?;
         self.answer(&taken.reader, &turns, ranked, SliceInfo::new(&export), keys)
     }
 
@@ -141,7 +142,7 @@ impl Question {
             .as_ref()
             .is_some_and(|claim| claim.rls && claim.role == searcher.role);
         ranked.shortfall |= searcher.rls && !is_of_searcher;
-        let keys = signing_keys(&reader, searcher.uncommitted)?;
+        let keys = signing_keys(&reader, searcher.status == Status::Attested)?;
         self.answer(&reader, &turns, ranked, SliceInfo::of(export), keys)
     }
 
@@ -298,7 +299,7 @@ impl Question {
                 ControlFlow::Continue(())
             })
         })?;
-        let keys = signing_keys(&reader, reader.circumstances()?.uncommitted)?;
+        let keys = signing_keys(&reader, reader.circumstances()?.status == Status::Attested)?;
         let results = found.iter().filter_map(|hit| {
             Some(SearchResult {
                 turn: turns.remove(&hit.id)?,
@@ -389,13 +390,13 @@ pub fn checked_limit(limit: i32) -> Result<u32, SqlError> {
     }
 }
 
-/// The keys that sign, unless the transaction has changed the graph itself.
+/// The keys that sign, where what was read is attested.
 fn signing_keys(
     reader: &GraphReader,
-    uncommitted: bool,
+    is_attested: bool,
 ) -> Result<Option<Rc<SigningKeys>>, SqlError> {
-    if uncommitted {
-        reader.notice_uncommitted();
+    if !is_attested {
+        reader.notice_unattested();
         return Ok(None);
     }
     reader.keys()?.active().map(Some)

@@ -17,7 +17,7 @@ use crate::pg::error::{SqlError, Word};
 use crate::pg::guc;
 use crate::pg::interrupts::check_interrupts;
 use crate::pg::private::keys::Keys;
-use crate::pg::session::COMMIT_FIRST;
+use crate::pg::session::{COMMIT_FIRST, NOT_DISTRIBUTED};
 use crate::pg::tables::graph::Graph;
 
 /// The keys that verify what this database signed for the graph that the session has chosen.
@@ -115,6 +115,7 @@ fn refused(verdict: &Verdict, has_record: bool) -> SqlError {
     .reason(verdict.reason())
     .hint(match verdict.attestation() {
         Some(claim) if claim.status == Status::Uncommitted => COMMIT_FIRST,
+        Some(claim) if claim.status == Status::Distributed => NOT_DISTRIBUTED,
         _ if verdict.reason() == "other_graph" => {
             "SET graph_kernel.graph to the binding that it is of: SELECT name, graph FROM graph_kernel.bindings;"
         }

@@ -1,11 +1,11 @@
 //! Who calls, and what an attestation states about the call.
 
-use kernel::trust::attestation::Circumstances;
+use kernel::trust::attestation::{Circumstances, Status};
 use pgrx::pg_sys;
 
 use crate::pg::catalog::relation::{self, row_security_applies_to};
 use crate::pg::error::SqlError;
-use crate::pg::session::{self, Uncommitted, current_role, rights_changed, role_name};
+use crate::pg::session::{self, Unattested, current_role, rights_changed, role_name};
 use crate::pg::tables::graph::Graph;
 
 /// The role and the rights that a slice is begun with.
@@ -36,14 +36,18 @@ impl Caller {
             graph: graph.name.clone(),
             role: role_name(self.role),
             rls: self.rls,
-            uncommitted: uncommitted(graph, self.role).is_some(),
+            status: match unattested(graph, self.role) {
+                None => Status::Attested,
+                Some(Unattested::Distributed) => Status::Distributed,
+                Some(_) => Status::Uncommitted,
+            },
         })
     }
 
     /// Says once a transaction why the graph as it is read now is not attested, where it is not.
-    pub fn notice_uncommitted(&self, graph: &Graph) {
-        if let Some(why) = uncommitted(graph, self.role) {
-            session::notice_uncommitted(why);
+    pub fn notice_unattested(&self, graph: &Graph) {
+        if let Some(why) = unattested(graph, self.role) {
+            session::notice_unattested(why);
         }
     }
 
@@ -70,20 +74,23 @@ const ROLES: [pg_sys::Oid; 3] = [
 
 /// Why the graph as it is read now is not attested, if so. Writers and DDL hold their locks to their transaction's end;
 /// rolling back a savepoint releases them together with the changes.
-fn uncommitted(graph: &Graph, role: pg_sys::Oid) -> Option<Uncommitted> {
+fn unattested(graph: &Graph, role: pg_sys::Oid) -> Option<Unattested> {
+    if graph.is_distributed() {
+        return Some(Unattested::Distributed);
+    }
     // SAFETY: reads the transaction's state. Without an XID nothing was written.
     let (xid, worker) =
         unsafe { (pg_sys::GetTopTransactionIdIfAny(), pg_sys::ParallelWorkerNumber >= 0) };
     if xid == pg_sys::InvalidTransactionId {
-        return graph.catalog_is_newer(role).then_some(Uncommitted::NewerCatalog);
+        return graph.catalog_is_newer(role).then_some(Unattested::NewerCatalog);
     }
     if ROLES.into_iter().any(relation::is_locked_for_writing)
         || graph.relations().into_iter().any(relation::is_locked_for_writing)
     {
-        return Some(Uncommitted::Changed);
+        return Some(Unattested::Changed);
     }
     // A parallel worker has the leader's XID but not its locks. Renaming an enum's label takes no lock on the tables,
     // and GRANT takes one that does not last.
     (worker || graph.has_enum() || graph.catalog_is_newer(role))
-        .then_some(Uncommitted::MayHaveChanged)
+        .then_some(Unattested::MayHaveChanged)
 }

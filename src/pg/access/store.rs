@@ -13,6 +13,7 @@ use kernel::graph::turn::{
 use kernel::json::canonical::json_text;
 use kernel::json::jsonb_text;
 use kernel::policy::needs::Needs;
+use kernel::slicing::slicer::SliceError;
 use kernel::slicing::store::{ChildEdge, GraphStore, Neighbour, ParentEdge, ScoredTurn, Sink};
 
 use crate::pg::access::caller::Caller;
@@ -43,6 +44,18 @@ static NEIGHBOURS: Template = Template::new(
     include_str!("../../../sql/queries/neighbours.sql"),
     &[ColumnType::Id, ColumnType::Boolean, ColumnType::Id, ColumnType::Text],
     Planning::Probing,
+);
+
+static EDGES_INTO: Template = Template::new(
+    include_str!("../../../sql/queries/distributed/edges_into.sql"),
+    &[ColumnType::Id, ColumnType::Boolean, ColumnType::Id, ColumnType::Text],
+    Planning::EachTime,
+);
+
+static EDGES_OUT_OF: Template = Template::new(
+    include_str!("../../../sql/queries/distributed/edges_out_of.sql"),
+    &[ColumnType::Id, ColumnType::Boolean, ColumnType::Id, ColumnType::Text],
+    Planning::EachTime,
 );
 
 static CHILDREN: Template = Template::new(
@@ -255,6 +268,80 @@ impl<'a> PgStore<'a> {
         Ok(snapshot.finish())
     }
 
+    /// The edges of these turns, from each source of edges by itself: Citus joins nothing that it has put in different
+    /// places, and a union asks all servers.
+    fn edges(
+        &self,
+        template: &Template,
+        of: &[TurnId],
+        sink: Sink<'_, (TurnId, Neighbour)>,
+    ) -> Result<ControlFlow<()>, SqlError> {
+        let mut flow = ControlFlow::Continue(());
+        for statement in self.graph.of_each_source(template, self.needs) {
+            if of.is_empty() || flow.is_break() {
+                break;
+            }
+            self.ask(&statement, &[Argument::Ids(of)], |row| {
+                let edge = row.id(0).zip(neighbour(&row));
+                flow = edge.map_or(ControlFlow::Continue(()), &mut *sink);
+                flow
+            })?;
+        }
+        Ok(flow)
+    }
+
+    /// Each edge out of these turns, with the index of its turn and the turns that exist of its child: first the edges
+    /// are read, then the children.
+    ///
+    /// # Errors
+    /// 54000 where they are more than are held in memory; 55000 when the role changed.
+    fn children_by_edges(
+        &mut self,
+        of: &[TurnId],
+        mut sink: impl FnMut(usize, ChildEdge, &[ScoredTurn]) -> ControlFlow<()>,
+    ) -> Result<(), SqlError> {
+        let places: HashMap<TurnId, usize> =
+            of.iter().enumerate().map(|(place, id)| (*id, place)).collect();
+        let mut edges: Vec<(ChildEdge, usize)> = Vec::new();
+        let whole = self.edges(&EDGES_OUT_OF, of, &mut |(parent, edge)| {
+            if let (Neighbour::Child(edge), Some(place)) = (edge, places.get(&parent)) {
+                edges.push((edge, *place));
+            }
+            if edges.len() > MAX_IDS { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })?;
+        if whole.is_break() {
+            return Err(SliceError::<SqlError>::TooManyIds(MAX_IDS).into());
+        }
+        edges.sort_unstable_by_key(|(edge, place)| (edge.child, *place));
+        let mut left = &edges[..];
+        while !left.is_empty() {
+            check_interrupts();
+            let mut asked: Vec<TurnId> = Vec::new();
+            let fits = |(edge, _): &&(ChildEdge, usize)| {
+                if asked.last() != Some(&edge.child) {
+                    asked.push(edge.child);
+                }
+                asked.len() <= CHILDREN_ASKED
+            };
+            let count = left.iter().take_while(fits).count();
+            asked.truncate(CHILDREN_ASKED);
+            let mut found: HashMap<TurnId, Vec<ScoredTurn>> = HashMap::new();
+            self.scored(&asked, &mut |turn| {
+                found.entry(turn.id).or_default().push(turn);
+                ControlFlow::Continue(())
+            })?;
+            let (now, later) = left.split_at(count);
+            for (edge, place) in now {
+                let turns = found.get(&edge.child).map_or(&[][..], Vec::as_slice);
+                if sink(*place, *edge, turns).is_break() {
+                    return Ok(());
+                }
+            }
+            left = later;
+        }
+        Ok(())
+    }
+
     fn ask(
         &self,
         statement: &Statement,
@@ -293,6 +380,11 @@ impl GraphStore for PgStore<'_> {
         children_of: &[TurnId],
         sink: Sink<'_, (TurnId, Neighbour)>,
     ) -> Result<(), SqlError> {
+        if self.graph.is_distributed() {
+            let flow = self.edges(&EDGES_INTO, parents_of, &mut *sink)?;
+            let asked = if flow.is_break() { &[] } else { children_of };
+            return self.edges(&EDGES_OUT_OF, asked, sink).map(drop);
+        }
         self.caller.check_role()?;
         self.neighbours.ask([parents_of, children_of], |row| {
             let turn = row.id(0).zip(neighbour(&row));
@@ -306,6 +398,12 @@ impl GraphStore for PgStore<'_> {
         of: &[TurnId],
         sink: Sink<'_, (usize, ScoredTurn, EdgeType)>,
     ) -> Result<(), SqlError> {
+        if self.graph.is_distributed() {
+            return self.children_by_edges(of, |position, edge, turns| {
+                let mut found = turns.iter().map(|turn| sink((position, *turn, edge.edge_type)));
+                found.find(ControlFlow::is_break).unwrap_or(ControlFlow::Continue(()))
+            });
+        }
         let mut read = 0;
         let asked =
             self.ask(&self.graph.kept(&CHILDREN, self.needs), &[Argument::Ids(of)], |row| {
@@ -325,6 +423,12 @@ impl GraphStore for PgStore<'_> {
         of: &[TurnId],
         sink: Sink<'_, (usize, ChildEdge)>,
     ) -> Result<(), SqlError> {
+        if self.graph.is_distributed() {
+            return self.children_by_edges(of, |position, edge, turns| match turns {
+                [] => sink((position, edge)),
+                _ => ControlFlow::Continue(()),
+            });
+        }
         self.ask(&self.graph.kept(&MISSING_CHILDREN, self.needs), &[Argument::Ids(of)], |row| {
             let edge_type = row.text(2, EdgeType::from_stored);
             let edge = row.id(1).map(|child| ChildEdge { child, edge_type });
@@ -351,6 +455,10 @@ impl GraphStore for PgStore<'_> {
         check_interrupts();
     }
 }
+
+/// How many edges are held in memory at once, and how many children are asked for by one statement.
+const MAX_IDS: usize = 1_000_000;
+const CHILDREN_ASKED: usize = 10_000;
 
 /// What a model is shown of a turn.
 pub struct Message {

@@ -6,6 +6,7 @@ use kernel::graph::turn::TurnId;
 use pgrx::{PgSqlErrorCode, pg_sys};
 use serde_json::json;
 
+use crate::pg::catalog::citus;
 use crate::pg::catalog::privileges::{Use, check_binder};
 use crate::pg::catalog::relation::{self, Table};
 use crate::pg::error::{SqlError, Word};
@@ -81,8 +82,9 @@ pub fn insert(trace: &Trace<'_>) -> Result<(), SqlError> {
         Some(trace.provenance),
     ]
     .map(Argument::Text);
-    let statement =
-        Statement::new(&TRACE, text, vec![NamedTable { oid: table.oid, columns: table.columns }]);
+    let is_distributed = citus::reads_any([table.oid].into_iter());
+    let table = NamedTable { oid: table.oid, columns: table.columns, is_distributed };
+    let statement = Statement::new(&TRACE, text, vec![table]);
     query(&statement, &arguments, |_| ControlFlow::Continue(()));
     Ok(())
 }

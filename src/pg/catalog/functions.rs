@@ -24,7 +24,9 @@ pub const FIRST_NORMAL_OID: u32 = 16384;
 
 /// INTERNALlanguageId and ClanguageId: only superusers make functions in them. Any role makes an aggregate, whose row
 /// says the first.
-const TRUSTED_LANGUAGES: [u32; 2] = [12, 13];
+const TRUSTED_LANGUAGES: [u32; 2] = [12, C_LANGUAGE];
+
+const C_LANGUAGE: u32 = 13;
 
 /// Whether a plain role may have written the function.
 pub fn is_foreign(function: pg_sys::Oid) -> bool {
@@ -43,6 +45,22 @@ pub fn is_foreign(function: pg_sys::Oid) -> bool {
         let is_trusted = TRUSTED_LANGUAGES.contains(&(*row).prolang.to_u32());
         pg_sys::ReleaseSysCache(tuple);
         !(is_function && is_trusted)
+    }
+}
+
+/// Whether a function is in C.
+pub fn is_c_function(function: pg_sys::Oid) -> bool {
+    let cache = pg_sys::SysCacheIdentifier::PROCOID as c_int;
+    // SAFETY: a syscache look-up; the tuple is released after it was read.
+    unsafe {
+        let tuple = pg_sys::SearchSysCache1(cache, function.into());
+        if tuple.is_null() {
+            return false;
+        }
+        let row = pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_proc>();
+        let is_in_c = (*row).prolang.to_u32() == C_LANGUAGE;
+        pg_sys::ReleaseSysCache(tuple);
+        is_in_c
     }
 }
 

@@ -1,5 +1,6 @@
 //! The server's catalog: relations, their rights and storage, names, and functions.
 
+pub mod citus;
 pub mod expression_check;
 pub mod functions;
 pub mod index;

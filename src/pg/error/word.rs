@@ -14,6 +14,7 @@ named_enum! {
         ChunkTable = "CHUNK_TABLE",
         ChunkTooLarge = "CHUNK_TOO_LARGE",
         CursorLost = "CURSOR_LOST",
+        Distributed = "DISTRIBUTED",
         DuplicateEvent = "DUPLICATE_EVENT",
         DuplicateTurn = "DUPLICATE_TURN",
         EmbeddingDimensions = "EMBEDDING_DIMENSIONS",

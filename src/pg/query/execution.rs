@@ -239,7 +239,13 @@ impl BatchStatement {
     }
 
     /// Hands each row for `batch`, the two lists of ids, to `sink`, read on the snapshot of the first batch.
+    /// Where Citus reads the tables, each batch is a statement by itself, planned for its ids.
     pub fn ask(&mut self, batch: [&[TurnId]; 2], mut sink: impl FnMut(Row) -> ControlFlow<()>) {
+        if self.statement.is_distributed() {
+            let [_, _, least, greatest] = WIDEST;
+            let arguments = [Argument::Ids(batch[0]), Argument::Ids(batch[1]), least, greatest];
+            return query(&self.statement, &arguments, sink);
+        }
         // Not put back after an error.
         let mut started =
             self.started.take().unwrap_or_else(|| Execution::start(&self.statement, &WIDEST));

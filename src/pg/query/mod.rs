@@ -12,6 +12,7 @@ mod lexemes;
 mod plan;
 mod planner;
 mod row;
+mod scans;
 mod statement;
 
 pub use check::partitions_changed;

@@ -10,6 +10,7 @@ use pgrx::{PgList, pg_sys};
 
 use super::check::{analysed, check_query, has_rules, replaced};
 use super::planner::{Analysed, IndexMakers, Planned};
+use super::scans::check_scans;
 use super::statement::{Argument, Planning, Statement};
 use crate::pg::catalog::{relation, role_writers};
 use crate::pg::error::SqlError;
@@ -234,7 +235,10 @@ impl PreparedPlan {
                     return Err(has_rules());
                 }
                 // SAFETY: the source was planned just now, and nothing has analysed it anew since.
-                unsafe { check_query(analysed(self.source()), statement)? };
+                unsafe {
+                    check_query(analysed(self.source()), statement)?;
+                    check_scans(cached, statement)?;
+                }
                 let tables = statement.tables.iter().map(|table| table.oid);
                 *checked = Some((generation, tables.collect()));
                 Ok(())

@@ -61,13 +61,25 @@ pub struct NamedTable {
     pub oid: pg_sys::Oid,
     /// Its columns as they were looked up.
     pub columns: Rc<[relation::TableColumn]>,
+    /// Whether Citus reads it.
+    pub is_distributed: bool,
 }
 
 impl Statement {
-    /// A template whose placeholders are filled in, over these tables in the order of the text.
+    /// A template whose placeholders are filled in, over these tables in the order of the text. Citus plans a statement
+    /// for its arguments, by which it chooses where to ask.
     pub fn new(template: &Template, text: String, tables: Vec<NamedTable>) -> Self {
         let Template { columns, planning, .. } = *template;
-        Statement { text, tables, columns, planning }
+        let statement = Statement { text, tables, columns, planning };
+        match statement.is_distributed() {
+            true => Statement { planning: Planning::EachTime, ..statement },
+            false => statement,
+        }
+    }
+
+    /// Whether Citus reads a table of it.
+    pub(super) fn is_distributed(&self) -> bool {
+        self.tables.iter().any(|table| table.is_distributed)
     }
 
     /// Whether it names these tables, in this order.
@@ -135,7 +147,12 @@ impl Argument<'_> {
 }
 
 /// The parameter list of a statement, in the current memory context.
+///
+/// None is no list: an empty one would end a server with Citus, which copies it.
 pub(super) fn param_list(arguments: &[Argument<'_>]) -> pg_sys::ParamListInfo {
+    if arguments.is_empty() {
+        return std::ptr::null_mut();
+    }
     // SAFETY: the list is made with room for as many entries as are written.
     unsafe {
         let list = pg_sys::makeParamList(arguments.len() as c_int);

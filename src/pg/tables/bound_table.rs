@@ -6,6 +6,7 @@ use std::rc::Rc;
 use pgrx::{PgSqlErrorCode, pg_sys};
 use serde_json::{Map, Value, json};
 
+use crate::pg::catalog::citus;
 use crate::pg::catalog::index::{
     BtreeIndex, IndexKey, Indexed, btree_indexes, default_family, primary_key,
 };
@@ -158,6 +159,8 @@ pub struct BoundTable {
     pub table: Table,
     /// The relations below a partitioned table.
     pub partitions: Vec<pg_sys::Oid>,
+    /// Whether Citus reads it, or one of its partitions.
+    pub is_distributed: bool,
     /// Its columns by key.
     pub columns: BTreeMap<&'static str, BoundColumn>,
 }
@@ -219,7 +222,8 @@ impl BoundTable {
                 rule.resolve(&table, rules, mapping, mapped, Place::Key(rule.key))?,
             );
         }
-        Ok(BoundTable { table, partitions, columns })
+        let is_distributed = citus::reads_any(partitions.iter().copied().chain([oid]));
+        Ok(BoundTable { table, partitions, is_distributed, columns })
     }
 
     /// The table in a FROM clause. ONLY keeps inheritance children out, which are not checked.
@@ -270,6 +274,7 @@ impl BoundTable {
             by_parent: None,
             times: 1,
             oid: *oid,
+            is_distributed: self.is_distributed,
             table_columns: Rc::clone(table_columns),
             columns,
         }
@@ -808,6 +813,7 @@ pub struct TableText {
     /// How often the table is named in each of them.
     times: usize,
     oid: pg_sys::Oid,
+    is_distributed: bool,
     table_columns: Rc<[relation::TableColumn]>,
     /// The columns as expressions over the alias, by key.
     columns: BTreeMap<&'static str, String>,
@@ -823,7 +829,7 @@ impl TableText {
 
 /// Fills names into a statement of sql/queries: `{turns}` is a table, `{t.key}` a column of it; `extra`
 /// are other placeholders and their texts. `{edges_by_parent}` is `{edges}` where rows are found by their parent.
-/// `{t.key?}` is that column where a policy needs it, else NULL. A part between `[[` and `]]` is repeated for each of
+/// `{t.key?}` is that column where a policy needs it, else NULL. [`BY_IDS`] are others. A part between `[[` and `]]` is repeated for each of
 /// `sources`, with UNION ALL between. In one pass: names that users chose are never searched for placeholders.
 pub fn fill(
     template: &Template,
@@ -847,6 +853,21 @@ pub fn fill(
         filling.fill(rest, tables);
     }
     Statement::new(template, filling.text, filling.named)
+}
+
+/// How turns are sought by the ids of `$1`: each by a probe of its own, or, where Citus reads the table, all by one
+/// condition, of which it sees which servers to ask.
+const BY_IDS: [(&str, [&str; 2]); 3] = [
+    ("each_id", ["pg_catalog.unnest($1) AS k(id)\nCROSS JOIN LATERAL", ""]),
+    ("that_id", ["k.id", "ANY ($1)"]),
+    ("probed", ["OFFSET 0", ""]),
+];
+
+/// One of [`BY_IDS`].
+fn by_ids(placeholder: &str, tables: &[&TableText]) -> Option<&'static str> {
+    let (_, texts) = BY_IDS.into_iter().find(|(name, _)| *name == placeholder)?;
+    let is_distributed = tables.iter().any(|table| table.is_distributed);
+    Some(texts[usize::from(is_distributed)])
 }
 
 /// A statement that is being filled in.
@@ -873,6 +894,10 @@ impl Filling<'_> {
             self.text.push_str(text);
             return;
         }
+        if let Some(text) = by_ids(placeholder, tables) {
+            self.text.push_str(text);
+            return;
+        }
         let placeholder = match placeholder.strip_suffix('?') {
             Some("t.created_at") if !self.with_facts => {
                 return self.text.push_str("NULL::pg_catalog.timestamptz");
@@ -886,7 +911,8 @@ impl Filling<'_> {
                 tables.iter().find(|t| t.name == name).map(|table| {
                     let named = || {
                         let columns = Rc::clone(&table.table_columns);
-                        NamedTable { oid: table.oid, columns }
+                        let TableText { oid, is_distributed, .. } = **table;
+                        NamedTable { oid, columns, is_distributed }
                     };
                     self.named.extend(std::iter::repeat_with(named).take(table.times));
                     let by_parent = table.by_parent.as_ref().filter(|_| name != placeholder);

@@ -58,10 +58,25 @@ const COUNTS: [(&str, &str); 19] = [
     ),
 ];
 
+/// Those that join tables, where Citus reads them: it joins those alone whose rows it has put in the same places.
+const DISTRIBUTED_COUNTS: [(&str, &str); 3] = [
+    ("dangling_edges", include_str!("../../../../sql/queries/distributed/dangling_edges.sql")),
+    (
+        "shared_missing_parents",
+        include_str!("../../../../sql/queries/distributed/shared_missing_parents.sql"),
+    ),
+    (
+        "replies_between_sessions",
+        include_str!("../../../../sql/queries/distributed/replies_between_sessions.sql"),
+    ),
+];
+
 impl Graph {
     /// How many rows the finding of this name has; `None` where it has no such finding.
     pub fn count(&self, finding: &str) -> Option<i64> {
-        let (_, text) = COUNTS.iter().find(|(name, _)| *name == finding)?;
+        let is_it = |(name, _): &&(&str, &str)| *name == finding;
+        let apart = DISTRIBUTED_COUNTS.iter().filter(|_| self.is_distributed()).find(is_it);
+        let (_, text) = apart.or_else(|| COUNTS.iter().find(is_it))?;
         let template = Template { text, columns: &[ColumnType::Integer], planning: Planning::Once };
         let content = &self.turns.columns["content_text"];
         let has_content = match content.stored {

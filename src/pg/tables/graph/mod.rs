@@ -94,6 +94,11 @@ impl Graph {
         self.bound_tables().map(|bound| bound.table.oid)
     }
 
+    /// Whether Citus reads a table of it: then what is read is of no one snapshot.
+    pub fn is_distributed(&self) -> bool {
+        self.bound_tables().any(|bound| bound.is_distributed)
+    }
+
     /// The turns table.
     pub fn turns_table(&self) -> pg_sys::Oid {
         self.turns.table.oid

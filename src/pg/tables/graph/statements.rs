@@ -49,6 +49,14 @@ impl Graph {
         format!("COALESCE({bound}, ({bytes} OPERATOR(pg_catalog.+) 3) OPERATOR(pg_catalog./) 4, 0)")
     }
 
+    /// The statement over each source of edges by itself, with what is read for policies that need so much.
+    pub fn of_each_source(&self, template: &Template, needs: Needs) -> Vec<Statement> {
+        let over = |source| {
+            fill(template, &[], &[&self.turns_text], std::slice::from_ref(source), needs.facts)
+        };
+        self.sources.iter().map(over).collect()
+    }
+
     /// A part of a statement with the graph's names filled in.
     pub fn statement_text(&self, text: &'static str) -> String {
         let template = Template { text, columns: &[], planning: Planning::Once };
