@@ -59,6 +59,7 @@ impl PlanCache {
 pub(super) struct PreparedPlan {
     plan: NonNull<pg_sys::_SPI_plan>,
     pub(super) text: CString,
+    planning: Planning,
     /// What it was last analysed or planned for.
     made_for: Cell<PlannedFor>,
     /// The oldest transaction that the session's snapshots might see when it was planned, and who had made indexes
@@ -75,6 +76,8 @@ impl PreparedPlan {
     /// The statement's plan, cached from now on.
     pub(super) fn of(statement: &Statement, arguments: &[Argument<'_>]) -> Rc<Self> {
         let cached = PLANS.with_borrow_mut(|plans| plans.get(&statement.text));
+        // A table that Citus has begun to read is asked by the same text, planned in another way.
+        let cached = cached.filter(|plan| plan.planning == statement.planning);
         cached.unwrap_or_else(|| {
             let plan = Rc::new(Self::prepare(statement, arguments));
             PLANS.with_borrow_mut(|plans| plans.keep(&statement.text, &plan));
@@ -112,6 +115,7 @@ impl PreparedPlan {
         PreparedPlan {
             plan,
             text,
+            planning: statement.planning,
             made_for: Cell::new(made_for),
             planned_at: Cell::new(pg_sys::InvalidTransactionId),
             index_makers: RefCell::default(),

@@ -133,13 +133,14 @@ impl<'a> Wanted<'a> {
         })
     }
 
-    /// Whether the table has it. On a partitioned table a unique index contains the partition key too; a duplicate id
-    /// is found when slicing.
+    /// Whether the table has it. On a partitioned table a unique index contains the partition key too, on one that
+    /// Citus distributes the column that it is distributed by; a duplicate id is found when slicing.
     fn is_found(&self) -> bool {
         let table = &self.bound.table;
         let searched = self.keys.iter().filter_map(|key| self.bound.indexed(key));
         let searched: Vec<_> = searched.take(self.searched).collect();
-        let is_partitioned = table.kind == pg_sys::RELKIND_PARTITIONED_TABLE;
+        let is_partitioned =
+            table.kind == pg_sys::RELKIND_PARTITIONED_TABLE || self.bound.is_distributed;
         btree_indexes(table.oid).iter().any(|index| {
             let is_unique = index.is_unique && (index.keys.len() == 1 || is_partitioned);
             let options = index.keys.iter().map(|key| key.options);
