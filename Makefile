@@ -20,7 +20,7 @@ harness := tests/harness
 with_server := . $(harness)/common.sh && select_server "$(PG_CONFIG)" &&
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools demo psql figures stop test test-clients test-long soak hostile mutants bench recall upgrade-test postgres memcheck pgvector lint build install packages packages-test packages-check release-check clean
+.PHONY: help setup tools demo psql figures stop test test-clients test-long soak hostile mutants citus-test bench recall upgrade-test postgres memcheck pgvector lint build install packages packages-test packages-check release-check clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 24
@@ -65,6 +65,9 @@ hostile: tools ## fuzz each parser for MINUTES=15, and give the server queries o
 
 mutants: tools ## change the kernel in each place, and see that its tests notice; SHARD=3/40 takes a share
 	@$(harness)/mutants.sh $(SHARD)
+
+citus-test: tools ## read tables that Citus distributes; needs the extension citus in the server of PG_CONFIG
+	@$(harness)/citus.sh
 
 bench: tools ## time slices beside the published crate and plain SQL; SCALE=1m, 10m or short
 	@$(harness)/bench.sh $(SCALE)

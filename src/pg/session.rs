@@ -116,9 +116,10 @@ pub fn notice_unattested(why: Unattested) {
             "another transaction has changed the tables or their binding after the snapshot was taken",
             "Call the function again; in REPEATABLE READ and SERIALIZABLE, in the next transaction.",
         ),
-        Unattested::Distributed => {
-            ("Citus reads the tables, from servers that have no snapshot in common", NOT_DISTRIBUTED)
-        }
+        Unattested::Distributed => (
+            "Citus reads the tables, from servers that have no snapshot in common",
+            NOT_DISTRIBUTED,
+        ),
     };
     SqlError::new(
         PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,

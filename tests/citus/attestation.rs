@@ -60,9 +60,11 @@ fn what_citus_reads_is_never_attested() {
         let record = format!("graph_messages_record('{at}')");
         let token = format!("SELECT coalesce({record} ->> 'token', 'none') || left($1, 0)");
         assert_eq!(one(&token), "none");
-        let mac = "SELECT coalesce(graph_search('{}', query_text => 'x') ->> 'mac', 'none')";
-        let _ = mac;
-
+        let search = format!(
+            "SELECT provenance::text FROM graph_search_slice('{{1, 2, 3}}', '{at}', limit_count => 1) WHERE $1 <> ''"
+        );
+        let search: Value = serde_json::from_str(&one(&search)).unwrap();
+        assert_eq!((&search["mac"], &search["is_admissible"]), (&Value::Null, &Value::Bool(false)));
         let error = refusal(&mut reading, &format!("SELECT graph_messages_json({record})"));
         assert_eq!(error.detail(), Some("NOT_ADMISSIBLE: distributed"));
         assert!(error.hint().unwrap().contains("Citus"), "{error:?}");

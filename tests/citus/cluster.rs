@@ -82,6 +82,7 @@ impl Cluster {
         client
             .batch_execute(
                 "DROP TRIGGER content_hash ON memory_turns;
+                 ALTER TABLE memory_turns ADD embedding real[];
                  ALTER TABLE memory_turn_edges DROP CONSTRAINT memory_turn_edges_parent_turn_id_fkey,
                      DROP CONSTRAINT memory_turn_edges_child_turn_id_fkey",
             )
@@ -98,9 +99,7 @@ impl Cluster {
 
     fn drop_on_workers(&self) {
         let drop = format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.database.name);
-        self.workers
-            .iter()
-            .for_each(|worker| worker.connect_admin().batch_execute(&drop).unwrap());
+        self.workers.iter().for_each(|worker| worker.connect_admin().batch_execute(&drop).unwrap());
     }
 }
 
@@ -120,6 +119,12 @@ pub fn data(name: &str) -> PathBuf {
 /// Loads a folder's graph into the created tables, which stay on the coordinator, and into tables of each layout.
 pub fn load(client: &mut Client, folder: &Path, layouts: &[Layout]) {
     load_graph(client, folder);
+    client
+        .batch_execute(
+            "UPDATE memory_turns SET embedding = ARRAY[
+                 hashtext(id::text) / 1e9, hashtext(id::text || 'a') / 1e9, hashtext(id::text || 'b') / 1e9]::real[]",
+        )
+        .unwrap();
     layouts.iter().for_each(|layout| layout.copy(client));
 }
 

@@ -10,7 +10,7 @@ use crate::cluster::{Cluster, LAYOUTS, data, load};
 use crate::common::export::{read_export, slice_text, without_claims};
 
 /// What is asked of each graph, of `$1`, an anchor, and `$2`, some anchors. Each statement has a column of text.
-const CALLS: [&str; 20] = [
+const CALLS: [&str; 21] = [
     "SELECT s.turn_id || ' ' || s.selection_order || ' ' || s.distance || ' ' || s.priority FROM graph_slice_turns($1) AS s",
     "SELECT s.turn_id || ' ' || s.selection_order || ' ' || s.priority FROM graph_slice_turns($1, 'broad') AS s",
     "SELECT s.turn_id || ' ' || s.selection_order || ' ' || s.priority FROM graph_slice_turns($1, 'chat') AS s",
@@ -28,12 +28,17 @@ const CALLS: [&str; 20] = [
     "SELECT a.turn_id || ' ' || a.stored FROM graph_content_audit(20) AS a",
     "SELECT s::text FROM graph_snapshot() AS s",
     "SELECT c.check_name || ' ' || c.ok || ' ' || c.count FROM graph_check() AS c WHERE c.count IS NOT NULL",
-    "SELECT r.turn_id || ' ' || coalesce(r.similarity, 0) FROM graph_search_slice('{}', $1) AS r",
+    "SELECT r.turn_id || ' ' || r.similarity FROM graph_search_slice('{1, 2, 3}', $1) AS r",
+    "SELECT r.turn_id || ' ' || r.similarity FROM graph_search('{1, 2, 3}'::real[], limit_count => 10) AS r",
     "SELECT w::text FROM graph_why($1, ($2)[3]) AS w",
     "SELECT d::text FROM graph_diversity($1) AS d",
 ];
 
-fn answers(client: &mut Client, anchor: TurnId, anchors: &[TurnId]) -> Vec<Result<Vec<String>, String>> {
+fn answers(
+    client: &mut Client,
+    anchor: TurnId,
+    anchors: &[TurnId],
+) -> Vec<Result<Vec<String>, String>> {
     let ask = |call: &&str| {
         let anchors: Vec<TurnId> = anchors.to_vec();
         let call = call.replace("$1", &format!("'{anchor}'::uuid")).replace(
@@ -64,6 +69,9 @@ fn every_call_answers_as_on_one_server() {
         .map(|row| row.get(0))
         .collect();
     let expected = answers(&mut client, anchors[0], &anchors);
+    for (call, expected) in CALLS.iter().zip(&expected) {
+        assert!(expected.is_ok(), "{call}: {expected:?}");
+    }
     for layout in &LAYOUTS {
         let mut reading = cluster.reading(layout.name);
         let given = answers(&mut reading, anchors[0], &anchors);
@@ -92,8 +100,7 @@ fn slices_are_the_recorded_ones() {
             assert_eq!(without_claims(&text), without_claims(&own));
             let order = "SELECT string_agg(turn_id::text, E'\\n' ORDER BY selection_order)
                          FROM graph_slice_turns($1, $2::text::slice_policy)";
-            let order: String =
-                reading.query_one(order, &[&slice.anchor, &policy]).unwrap().get(0);
+            let order: String = reading.query_one(order, &[&slice.anchor, &policy]).unwrap().get(0);
             assert_eq!(sha256_hex(order.as_bytes()), slice.selection_order_sha256);
         }
     }

@@ -151,8 +151,7 @@ fn a_budget_raised_after_signing_is_found() {
 
 #[test]
 fn a_slice_that_is_not_attested_cannot_be_made_so() {
-    for (status, why) in
-        [(Status::Uncommitted, "unattested"), (Status::Distributed, "distributed")]
+    for (status, why) in [(Status::Uncommitted, "unattested"), (Status::Distributed, "distributed")]
     {
         let mut claim = Claim::genuine();
         claim.circumstances.status = status;
