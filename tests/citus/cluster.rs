@@ -13,8 +13,8 @@ pub struct Cluster {
     workers: Vec<Server>,
 }
 
-/// How the tables of a graph are distributed: a name, which is that of its schema and its binding, the columns that come
-/// before those of the created tables, for turns and for edges, with what they hold, and how they are distributed.
+/// How the tables of a graph are distributed: its name, which is that of their schema and of the binding; the value of
+/// a column in front of those of the created tables, if there is one; how turns and edges are distributed.
 pub struct Layout {
     pub name: &'static str,
     tenant: Option<&'static str>,

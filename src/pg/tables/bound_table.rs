@@ -828,9 +828,10 @@ impl TableText {
 }
 
 /// Fills names into a statement of sql/queries: `{turns}` is a table, `{t.key}` a column of it; `extra`
-/// are other placeholders and their texts. `{edges_by_parent}` is `{edges}` where rows are found by their parent.
-/// `{t.key?}` is that column where a policy needs it, else NULL. [`BY_IDS`] are others. A part between `[[` and `]]` is repeated for each of
-/// `sources`, with UNION ALL between. In one pass: names that users chose are never searched for placeholders.
+/// are other placeholders and their texts, [`BY_IDS`] as well. `{edges_by_parent}` is `{edges}` where rows are found by
+/// their parent. `{t.key?}` is that column where a policy needs it, else NULL. A part between `[[` and `]]` is repeated
+/// for each of `sources`, with UNION ALL between. In one pass: names that users chose are never searched for
+/// placeholders.
 pub fn fill(
     template: &Template,
     extra: &[(&str, &str)],
