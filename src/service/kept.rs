@@ -25,7 +25,7 @@ use crate::pg::error::{SqlError, Word};
 use crate::pg::guc;
 use crate::pg::interrupts::check_interrupts;
 use crate::pg::private::keys::Keys;
-use crate::pg::session::{COMMIT_FIRST, current_role_name};
+use crate::pg::session::{COMMIT_FIRST, NOT_DISTRIBUTED, current_role_name};
 use crate::pg::subtransaction::guarded;
 use crate::pg::tables::store::{PromotingRows, StoreTable};
 
@@ -352,10 +352,18 @@ fn taken_again(key: &str, stored: &[u8], mine: &Mine, keys: &Keys) -> Result<Aga
                 .expect("an export is read as it was written");
             Ok(Again::Changed(Box::new(Document { export, record: None })))
         }
-        _ => {
-            let message = "the graph has changes that are not committed";
+        other => {
+            let (message, word, hint) = match other {
+                Some((Status::Distributed, _)) => {
+                    ("Citus reads the tables of the graph", Word::Distributed, NOT_DISTRIBUTED)
+                }
+                _ => {
+                    let message = "the graph has changes that are not committed";
+                    (message, Word::Uncommitted, COMMIT_FIRST)
+                }
+            };
             let code = PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE;
-            Err(SqlError::new(code, message).word(Word::Uncommitted).hint(COMMIT_FIRST))
+            Err(SqlError::new(code, message).word(word).hint(hint))
         }
     }
 }

@@ -247,6 +247,10 @@ def directed(document: str) -> Iterator[str]:
     yield edited(lambda value, export: export.update(schema_version="2.0.0"))
     yield edited(lambda value, export: export.update(anchor_turn_id=MISSING))
     yield edited(lambda value, export: export.update(attestation=None, admissibility_token=None))
+    yield edited(
+        lambda value, export: export.update(admissibility_token=None),
+        lambda value, export: export["attestation"].update(status="distributed", token=None),
+    )
     yield edited(lambda value, export: export["attestation"]["policy"].update(max_radius=9))
     yield edited(lambda value, export: export.update(slice_id="0" * 16))
     yield edited(lambda value, export: export["turns"][0].update(created_at=1))
@@ -316,6 +320,7 @@ def test_the_verdicts_are_the_servers(connection: psycopg.Connection[Any], polic
         "unknown_version",
         "boundary",
         "unattested",
+        "distributed",
         "params_hash_mismatch",
         "slice_id_mismatch",
         "digest_mismatch",

@@ -82,7 +82,7 @@ pub fn insert(trace: &Trace<'_>) -> Result<(), SqlError> {
         Some(trace.provenance),
     ]
     .map(Argument::Text);
-    let is_distributed = citus::reads_any([table.oid].into_iter());
+    let is_distributed = citus::reads_any(&[table.oid]);
     let table = NamedTable { oid: table.oid, columns: table.columns, is_distributed };
     let statement = Statement::new(&TRACE, text, vec![table]);
     query(&statement, &arguments, |_| ControlFlow::Continue(()));

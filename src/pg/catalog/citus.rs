@@ -1,9 +1,10 @@
 //! Citus, which keeps tables on several servers: the tables that it reads, and the scans by which it does.
 
 use std::ffi::{CStr, c_void};
+use std::num::NonZeroUsize;
 use std::ptr::null_mut;
 
-use pgrx::{PgList, pg_sys};
+use pgrx::{FromDatum, PgList, heap_getattr_raw, pg_sys};
 
 use super::functions::is_c_function;
 
@@ -13,16 +14,12 @@ const EXTENSION: &CStr = c"citus";
 /// Its list of tables, and the column of their OIDs.
 const TABLES: &CStr = c"pg_dist_partition";
 const TABLE: &CStr = c"logicalrelid";
-const TABLE_NUMBER: i16 = 1;
 
 /// A function of the extension that is in its library, without arguments.
 const FUNCTION: &CStr = c"citus_version";
 
 /// The schema pg_catalog, in which both are.
 const CATALOG: pg_sys::Oid = pg_sys::Oid::from_u32(pg_sys::PG_CATALOG_NAMESPACE);
-
-/// F_OIDEQ.
-const OIDEQ: pg_sys::RegProcedure = pg_sys::Oid::from_u32(184);
 
 /// The extension, where this database has it.
 fn extension() -> Option<pg_sys::Oid> {
@@ -39,37 +36,43 @@ fn is_member(class: pg_sys::Oid, object: pg_sys::Oid, extension: pg_sys::Oid) ->
 }
 
 /// Whether Citus reads one of these tables: those that it has distributed, reference tables, and local ones that it was
-/// told of. It announces a change of its list as a change of the table.
-pub fn reads_any(mut tables: impl Iterator<Item = pg_sys::Oid>) -> bool {
-    let Some(extension) = extension() else { return false };
+/// told of. It announces a change of its list as a change of the table. Without Citus this is one look-up in a cache.
+pub fn reads_any(tables: &[pg_sys::Oid]) -> bool {
     // SAFETY: a syscache look-up.
     let list = unsafe { pg_sys::get_relname_relid(TABLES.as_ptr(), CATALOG) };
-    is_member(pg_sys::RelationRelationId, list, extension)
-        && tables.any(|table| is_listed(list, table))
+    list != pg_sys::InvalidOid
+        && extension().is_some_and(|citus| is_member(pg_sys::RelationRelationId, list, citus))
+        && is_one_listed(list, tables)
 }
 
-fn is_listed(list: pg_sys::Oid, table: pg_sys::Oid) -> bool {
-    // SAFETY: the list is open and its tuples valid while it is scanned. The key compares a column of OIDs with one; it
-    // is checked to be that. A NULL snapshot makes this a catalog scan.
+fn is_one_listed(list: pg_sys::Oid, tables: &[pg_sys::Oid]) -> bool {
+    // SAFETY: the list is open and its tuples valid while it is scanned. The column is checked to be one of OIDs. A NULL
+    // snapshot makes this a catalog scan.
     unsafe {
         let relation = pg_sys::table_open(list, pg_sys::AccessShareLock as i32);
         let types = [pg_sys::REGCLASSOID, pg_sys::OIDOID];
-        let is_known = pg_sys::get_attnum(list, TABLE.as_ptr()) == TABLE_NUMBER
-            && types.contains(&pg_sys::get_atttype(list, TABLE_NUMBER));
+        let number = pg_sys::get_attnum(list, TABLE.as_ptr());
+        let column = usize::try_from(number).ok().and_then(NonZeroUsize::new);
+        let column = column.filter(|_| types.contains(&pg_sys::get_atttype(list, number)));
         let mut is_listed = false;
-        if is_known {
-            let mut key = pg_sys::ScanKeyData::default();
-            let equal = pg_sys::BTEqualStrategyNumber as u16;
-            pg_sys::ScanKeyInit(&raw mut key, TABLE_NUMBER, equal, OIDEQ, table.into());
+        if let Some(column) = column {
             let scan = pg_sys::systable_beginscan(
                 relation,
                 pg_sys::InvalidOid,
                 false,
                 null_mut(),
-                1,
-                &raw mut key,
+                0,
+                null_mut(),
             );
-            is_listed = !pg_sys::systable_getnext(scan).is_null();
+            while !is_listed {
+                let tuple = pg_sys::systable_getnext(scan);
+                if tuple.is_null() {
+                    break;
+                }
+                let table = heap_getattr_raw(tuple, column, (*relation).rd_att)
+                    .and_then(|table| pg_sys::Oid::from_datum(table, false));
+                is_listed = table.is_some_and(|table| tables.contains(&table));
+            }
             pg_sys::systable_endscan(scan);
         }
         pg_sys::table_close(relation, pg_sys::AccessShareLock as i32);

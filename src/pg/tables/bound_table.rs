@@ -222,7 +222,7 @@ impl BoundTable {
                 rule.resolve(&table, rules, mapping, mapped, Place::Key(rule.key))?,
             );
         }
-        let is_distributed = citus::reads_any(partitions.iter().copied().chain([oid]));
+        let is_distributed = citus::reads_any(&[&[oid], &partitions[..]].concat());
         Ok(BoundTable { table, partitions, is_distributed, columns })
     }
 

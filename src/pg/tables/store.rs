@@ -138,7 +138,11 @@ impl StoreTable {
     pub fn writing(&self, template: &Template) -> Statement {
         let text = template.text.replace("{store}", &self.qualified_name());
         let table = &self.store.table;
-        let named = NamedTable { oid: table.oid, columns: table.columns.clone() };
+        let named = NamedTable {
+            oid: table.oid,
+            columns: table.columns.clone(),
+            is_distributed: self.store.is_distributed,
+        };
         Statement::new(template, text, vec![named])
     }
 }
