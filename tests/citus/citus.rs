@@ -3,6 +3,10 @@
 mod cluster;
 #[path = "../server/common/mod.rs"]
 mod common;
+#[path = "../server/snapshot/subtrees.rs"]
+#[allow(dead_code)]
+mod subtrees;
 
 mod attestation;
 mod layouts;
+mod snapshots;

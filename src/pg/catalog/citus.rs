@@ -46,8 +46,8 @@ pub fn reads_any(tables: &[pg_sys::Oid]) -> bool {
 }
 
 fn is_one_listed(list: pg_sys::Oid, tables: &[pg_sys::Oid]) -> bool {
-    // SAFETY: the list is open and its tuples valid while it is scanned. The column is checked to be one of OIDs. A NULL
-    // snapshot makes this a catalog scan.
+    // SAFETY: the list is open and its tuples valid while it is scanned. The column is checked to be one of OIDs. A
+    // NULL snapshot makes this a catalog scan.
     unsafe {
         let relation = pg_sys::table_open(list, pg_sys::AccessShareLock as i32);
         let types = [pg_sys::REGCLASSOID, pg_sys::OIDOID];
