@@ -97,7 +97,7 @@ impl GraphReader {
 
     /// Gives errors that row security policies and bound expressions raise while `read` runs a hint.
     pub fn hinting<T>(&self, read: impl FnOnce() -> T) -> T {
-        with_hints(self.caller.rls, self.graph.has_expressions(), read)
+        with_hints(self.caller.reads(&self.graph), read)
     }
 
     /// Asks a store over the graph, for policies that need so much.

@@ -10,7 +10,7 @@ use crate::cluster::{Cluster, LAYOUTS, data, load};
 use crate::common::export::{read_export, slice_text, without_claims};
 
 /// What is asked of each graph, of `$1`, an anchor, and `$2`, some anchors. Each statement has a column of text.
-const CALLS: [&str; 21] = [
+const CALLS: [&str; 20] = [
     "SELECT s.turn_id || ' ' || s.selection_order || ' ' || s.distance FROM graph_slice_turns($1) AS s",
     "SELECT s.turn_id || ' ' || s.selection_order || ' ' || s.priority FROM graph_slice_turns($1, 'broad') AS s",
     "SELECT s.turn_id || ' ' || s.selection_order || ' ' || s.priority FROM graph_slice_turns($1, 'chat') AS s",
@@ -31,7 +31,6 @@ const CALLS: [&str; 21] = [
     "SELECT r.turn_id || ' ' || r.similarity FROM graph_search_slice('{1, 2, 3}', $1) AS r",
     "SELECT r.turn_id || ' ' || r.similarity FROM graph_search('{1, 2, 3}'::real[], limit_count => 10) AS r",
     "SELECT w::text FROM graph_why($1, ($2)[3]) AS w",
-    "SELECT d::text FROM graph_diversity(graph_slice($1)) AS d",
 ];
 
 fn answers(

@@ -4,7 +4,7 @@ use kernel::trust::attestation::{Circumstances, Status};
 use pgrx::pg_sys;
 
 use crate::pg::catalog::relation::{self, row_security_applies_to};
-use crate::pg::error::SqlError;
+use crate::pg::error::{Reads, SqlError};
 use crate::pg::session::{self, Unattested, current_role, rights_changed, role_name};
 use crate::pg::tables::graph::Graph;
 
@@ -48,6 +48,15 @@ impl Caller {
     pub fn notice_unattested(&self, graph: &Graph) {
         if let Some(why) = unattested(graph, self.role) {
             session::notice_unattested(why);
+        }
+    }
+
+    /// What errors of the graph's tables need a hint for.
+    pub fn reads(&self, graph: &Graph) -> Reads {
+        Reads {
+            row_security: self.rls,
+            expressions: graph.has_expressions(),
+            distributed: graph.is_distributed(),
         }
     }
 

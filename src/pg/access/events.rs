@@ -9,7 +9,7 @@ use kernel::graph::turn::bounded_name;
 use kernel::json::quoted;
 use pgrx::PgSqlErrorCode;
 
-use crate::pg::error::{SqlError, Word, with_hints};
+use crate::pg::error::{Reads, SqlError, Word, with_hints};
 use crate::pg::interrupts::check_interrupts;
 use crate::pg::query::{
     Argument, CallingQuery, ColumnType, Cursor, Planning, Row, Template, query,
@@ -70,7 +70,7 @@ pub const END_OF_LOG: LogPosition = (i64::MAX, i64::MAX);
 /// Events, read one at a time.
 pub struct EventCursor {
     cursor: Cursor,
-    rls: bool,
+    reads: Reads,
     last: Option<LogPosition>,
 }
 
@@ -84,9 +84,9 @@ impl EventCursor {
                 (RANGE, [first.0, first.1, last.0, last.1].map(Argument::Number).to_vec())
             }
         };
-        let (statement, rls) = (table.statement(&template), table.row_security());
-        let cursor = with_hints(rls, false, || Cursor::open(&statement, &arguments, calling));
-        EventCursor { cursor, rls, last: None }
+        let (statement, reads) = (table.statement(&template), table.reads());
+        let cursor = with_hints(reads, || Cursor::open(&statement, &arguments, calling));
+        EventCursor { cursor, reads, last: None }
     }
 
     /// What `read` makes of the next event; `None` at the end.
@@ -112,7 +112,7 @@ impl EventCursor {
                 }
             });
         };
-        with_hints(self.rls, false, move || {
+        with_hints(self.reads, move || {
             let cursor = cursor;
             cursor.0.next(sink)
         })?;
@@ -134,7 +134,7 @@ pub fn resume_point(
     let params = [Argument::Number(position.0), Argument::Number(position.1)];
     let mut later: Option<EventPlace> = None;
     let mut found = Ok(None);
-    with_hints(table.row_security(), false, || {
+    with_hints(table.reads(), || {
         query(&statement, &params, |row| {
             let place = match with_event(&row, |event| event.map(|e| EventPlace::from(&e))) {
                 Ok(place) => place,
@@ -157,7 +157,7 @@ pub fn resume_point(
 
 /// Hands each of these sessions that has events to `put`, and how many it has.
 pub fn of_sessions(table: &RecorderTable, sessions: &[String], mut put: impl FnMut(&str, i64)) {
-    with_hints(table.row_security(), false, || {
+    with_hints(table.reads(), || {
         query(&table.statement(&OF_SESSIONS), &[Argument::Texts(sessions)], |row| {
             row.text(0, |session| put(session.unwrap_or_default(), row.i64(1).unwrap_or_default()));
             ControlFlow::Continue(())

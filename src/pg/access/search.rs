@@ -485,8 +485,7 @@ impl<'a> Searcher<'a> {
         sink: impl FnMut(Row) -> ControlFlow<()>,
     ) -> Result<(), SqlError> {
         self.caller.check_role()?;
-        let expressions = self.graph.has_expressions();
-        with_hints(self.caller.rls, expressions, || query(statement, arguments, sink));
+        with_hints(self.caller.reads(self.graph), || query(statement, arguments, sink));
         Ok(())
     }
 }

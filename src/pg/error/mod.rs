@@ -159,33 +159,56 @@ pub fn log(message: &str) {
     }
 }
 
-/// Runs `read`, which reads tables under row security or values that bound expressions compute. A policy's function
-/// that depends on the caller's search_path fails under the fixed one. Its error names neither the policy nor the
-/// search_path, and that of an expression names neither key nor row. So both get a hint.
-pub fn with_hints<T>(row_security: bool, expressions: bool, read: impl FnOnce() -> T) -> T {
-    if !row_security && !expressions {
+/// What reads tables whose errors need a hint.
+#[derive(Clone, Copy, Default)]
+pub struct Reads {
+    /// Row security applies.
+    pub row_security: bool,
+    /// Bound expressions compute values.
+    pub expressions: bool,
+    /// Citus reads the tables.
+    pub distributed: bool,
+}
+
+/// Runs `read`. A policy's function that depends on the caller's search_path fails under the fixed one. Its error names
+/// neither the policy nor the search_path, that of an expression neither key nor row, and that of Citus says nothing of
+/// the call. So they get a hint.
+pub fn with_hints<T>(reads: Reads, read: impl FnOnce() -> T) -> T {
+    let Reads { row_security, expressions, distributed } = reads;
+    if !row_security && !expressions && !distributed {
         return read();
     }
     PgTryBuilder::new(AssertUnwindSafe(read))
         .catch_others(|error| {
             let CaughtError::PostgresError(report) = &error else { error.rethrow() };
             let code = report.sql_error_code();
+            let hinting = |word, hint| SqlError::new(code, report.message()).word(word).hint(hint).raise();
             if row_security && is_undefined(code) {
-                SqlError::new(code, report.message())
-                    .word(Word::GraphPolicy)
-                    .hint(
-                        "Slices run with search_path = pg_catalog, pg_temp: a function of a row security policy needs \
-                         its own (ALTER FUNCTION … SET search_path = …). graph_check() names them to their owner.",
-                    )
-                    .raise()
+                hinting(
+                    Word::GraphPolicy,
+                    "Slices run with search_path = pg_catalog, pg_temp: a function of a row security policy needs \
+                     its own (ALTER FUNCTION … SET search_path = …). graph_check() names them to their owner.",
+                )
             }
-            if expressions && is_data_exception(code) && report.hint().is_none() {
-                SqlError::new(code, report.message())
-                    .word(Word::BoundExpression)
-                    .hint(
-                        "An expression of the binding may have raised this: graph_check() names the key and the row.",
-                    )
-                    .raise()
+            let has_none = report.hint().is_none();
+            if expressions && is_data_exception(code) && has_none {
+                hinting(
+                    Word::BoundExpression,
+                    "An expression of the binding may have raised this: graph_check() names the key and the row.",
+                )
+            }
+            if distributed && has_none && code == PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED {
+                hinting(
+                    Word::Distributed,
+                    "Citus does not run this over tables that it distributes. Distribute turns by their id and edges \
+                     by their parent, or bind tables that it does not distribute.",
+                )
+            }
+            if distributed && has_none && is_connection_exception(code) {
+                hinting(
+                    Word::Distributed,
+                    "A server of Citus does not answer: SELECT * FROM pg_catalog.citus_check_cluster_node_health();",
+                )
             }
             error.rethrow()
         })
@@ -202,10 +225,20 @@ fn is_undefined(code: PgSqlErrorCode) -> bool {
     )
 }
 
-/// Whether the SQLSTATE is of class 22. It is packed as six bits for each character, the first lowest.
+/// Whether the SQLSTATE is of class 22.
 fn is_data_exception(code: PgSqlErrorCode) -> bool {
-    let class = (b'2' - b'0') as i32;
-    (code as i32) & 0xfff == class | class << 6
+    is_of_class(code, *b"22")
+}
+
+/// Whether the SQLSTATE is of class 08.
+fn is_connection_exception(code: PgSqlErrorCode) -> bool {
+    is_of_class(code, *b"08")
+}
+
+/// A SQLSTATE is packed as six bits for each character, the first lowest.
+fn is_of_class(code: PgSqlErrorCode, class: [u8; 2]) -> bool {
+    let [first, second] = class.map(|digit| i32::from(digit - b'0'));
+    (code as i32) & 0xfff == first | second << 6
 }
 
 impl Display for SqlError {

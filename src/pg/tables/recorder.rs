@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::pg::catalog::names::{self, literal_of};
 use crate::pg::catalog::privileges::{Use, check_binder};
 use crate::pg::catalog::relation::{self, row_security_applies_to};
-use crate::pg::error::{SqlError, Word};
+use crate::pg::error::{Reads, SqlError, Word};
 use crate::pg::private::binding::{RecorderBinding, mapping};
 use crate::pg::query::{Statement, Template};
 use crate::pg::shortage::memory;
@@ -108,9 +108,13 @@ impl RecorderTable {
         self.events.table.oid
     }
 
-    /// Whether row security applies to the table for the current role.
-    pub fn row_security(&self) -> bool {
-        self.rls
+    /// What its errors need a hint for, as the current role reads it.
+    pub fn reads(&self) -> Reads {
+        Reads {
+            row_security: self.rls,
+            distributed: self.events.is_distributed,
+            ..Reads::default()
+        }
     }
 
     /// A statement of sql/queries with the table's names filled in.

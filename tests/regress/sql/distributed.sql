@@ -58,6 +58,16 @@ SELECT status, count(*) FROM graph_replay((SELECT graph_kept(key) FROM slice_sto
 -- What was attested before is so still, also in a store that Citus reads.
 INSERT INTO pg_catalog.pg_dist_partition VALUES ('slice_store');
 SELECT v.reason FROM slice_store, graph_verify(graph_kept(key)) AS v;
+-- What Citus would raise, with a hint that it does not give.
+SAVEPOINT refused;
+CREATE ROLE regress_distributed;
+GRANT SELECT ON memory_turns, memory_turn_edges TO regress_distributed;
+CREATE FUNCTION refused() RETURNS boolean LANGUAGE plpgsql AS $$BEGIN RAISE EXCEPTION 'it is not so' USING ERRCODE = current_setting('test.code'); END$$;
+CREATE POLICY refused ON memory_turns USING (public.refused());
+ALTER TABLE memory_turns ENABLE ROW LEVEL SECURITY;
+SET LOCAL ROLE regress_distributed;
+SELECT e.* FROM unnest('{0A000,08006,40001}'::text[]) AS t (code), test_error(format('SELECT set_config(%L, %L, true); SELECT graph_slice(turn(2))', 'test.code', t.code)) AS e;
+ROLLBACK TO refused;
 DELETE FROM pg_catalog.pg_dist_partition;
 ALTER TABLE memory_turns RESET (fillfactor);
 SELECT graph_slice(turn(2)) #>> '{attestation,status}' AS status;
