@@ -67,6 +67,25 @@ impl Standby {
         }
     }
 
+    /// Changes a setting of it.
+    fn set(&self, name: &str, value: &str) {
+        let mut client = self.server.connect_admin();
+        client.batch_execute(&format!("ALTER SYSTEM SET {name} = {value}")).unwrap();
+        client.batch_execute("SELECT pg_reload_conf()").unwrap();
+        let shown = format!("SELECT current_setting('{name}') = $1");
+        let shown_value = value.trim_matches('\'');
+        let start = Instant::now();
+        while !self
+            .server
+            .connect_admin()
+            .query_one(&shown, &[&shown_value])
+            .unwrap()
+            .get::<_, bool>(0)
+        {
+            assert!(start.elapsed() < Duration::from_secs(60), "{name} is not {value}");
+        }
+    }
+
     fn remove(&self) {
         if self.data.exists() {
             fs::remove_dir_all(&self.data).unwrap();
@@ -208,4 +227,72 @@ fn a_standby_slices_byte_for_byte_as_its_primary() {
         assert_ne!(changed, loaded);
         assert_eq!(answers(&mut replica, &anchors), changed);
     }
+    what_is_not_replayed_is_not_there(&standby, &mut primary, &mut replica);
+    a_conflict_with_recovery_is_an_error(&standby, &database, &anchors);
+}
+
+/// A turn that the primary has committed and the standby has not replayed is not found; what is found is of one state,
+/// and verifies on the primary.
+fn what_is_not_replayed_is_not_there(
+    standby: &Standby,
+    primary: &mut Client,
+    replica: &mut Client,
+) {
+    standby.set("recovery_min_apply_delay", "'1h'");
+    let turn: TurnId = primary
+        .query_one(
+            "WITH n AS (INSERT INTO public.other_turns (id, session_id, role, trajectory_phase, salience_score,
+                            trajectory_depth, trajectory_sibling_order, trajectory_homogeneity, trajectory_temporal,
+                            trajectory_complexity, created_at)
+                        SELECT gen_random_uuid(), session_id, role, trajectory_phase, salience_score, trajectory_depth,
+                            trajectory_sibling_order, trajectory_homogeneity, trajectory_temporal,
+                            trajectory_complexity, created_at
+                        FROM public.other_turns LIMIT 1 RETURNING id)
+             SELECT id FROM n",
+            &[],
+        )
+        .unwrap()
+        .get(0);
+    let slice = "SELECT graph_slice($1)::text";
+    let refused = replica.query_one(slice, &[&turn]).expect_err("it is not replayed");
+    assert_eq!(refused.as_db_error().unwrap().detail(), Some("ANCHOR_NOT_FOUND"), "{refused:?}");
+    standby.set("recovery_min_apply_delay", "0");
+    standby.catch_up();
+    let there: String = replica.query_one(slice, &[&turn]).unwrap().get(0);
+    assert_eq!(there, primary.query_one(slice, &[&turn]).unwrap().get::<_, String>(0));
+    let verify = "SELECT (graph_verify($1::text::json)).reason";
+    assert_eq!(primary.query_one(verify, &[&there]).unwrap().get::<_, String>(0), "ok");
+}
+
+/// Where the standby must remove rows that a transaction reads, that transaction has one state until it is cancelled.
+fn a_conflict_with_recovery_is_an_error(
+    standby: &Standby,
+    database: &Database,
+    anchors: &[TurnId],
+) {
+    standby.set("max_standby_streaming_delay", "0");
+    let mut replica = standby.server.connect(&database.name);
+    let slice = "SELECT graph_slice($1, 'broad')::text";
+    replica.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ").unwrap();
+    let before: String = replica.query_one(slice, &[&anchors[0]]).unwrap().get(0);
+    let mut primary = database.connect();
+    primary.batch_execute("UPDATE public.other_turns SET created_at = '2002-01-01'").unwrap();
+    primary.batch_execute("VACUUM public.other_turns").unwrap();
+    let start = Instant::now();
+    loop {
+        match replica.query_one(slice, &[&anchors[0]]) {
+            Ok(row) => assert_eq!(row.get::<_, String>(0), before),
+            Err(error) => {
+                let code = error.code().map(|code| code.code().to_owned());
+                assert!(code.as_deref() == Some("40001") || error.is_closed(), "{error:?}");
+                break;
+            }
+        }
+        assert!(start.elapsed() < Duration::from_secs(60), "no conflict");
+    }
+    standby.catch_up();
+    let mut replica = standby.server.connect(&database.name);
+    let after: String = replica.query_one(slice, &[&anchors[0]]).unwrap().get(0);
+    assert_ne!(after, before);
+    assert_eq!(after, primary.query_one(slice, &[&anchors[0]]).unwrap().get::<_, String>(0));
 }
