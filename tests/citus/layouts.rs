@@ -90,7 +90,7 @@ fn slices_are_the_recorded_ones() {
     for layout in &LAYOUTS {
         let mut reading = cluster.reading(layout.name);
         // More by the layout of large graphs than by the others.
-        let every = if layout.name == "by_id" { 5 } else { 20 };
+        let every = if layout.name == "by_id" { 10 } else { 40 };
         for slice in recorded.clone().step_by(every) {
             let policy = slice.policy.to_string();
             let text = slice_text(&mut reading, slice.anchor, &policy);
