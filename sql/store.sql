@@ -175,7 +175,7 @@ BEGIN
     EXECUTE pg_catalog.format('CREATE INDEX slice_store_turns_idx ON %1$I.slice_store USING gin (turns)', schema);
     EXECUTE pg_catalog.format('CREATE INDEX slice_store_kept_at_idx ON %1$I.slice_store (kept_at)', schema);
     EXECUTE pg_catalog.format(
-        'CREATE INDEX slice_store_checked_at_idx ON %1$I.slice_store (graph, role, rls, checked_at)'
+        'CREATE INDEX slice_store_checked_at_idx ON %1$I.slice_store (graph, role, rls, checked_at NULLS FIRST, key)'
         ' WHERE superseded_by IS NULL', schema);
     EXECUTE pg_catalog.format(
         'COMMENT ON TABLE %1$I.slice_store IS ''slices and records of prompts that are kept''', schema);

@@ -72,6 +72,7 @@ fn invalid(why: String) -> SqlError {
     .word(Word::InvalidExport)
     .hint(
         "Give an export with turns and edges, or the service's answer for one slice, in the database with its turns. \
-         A trace names no turns: take its slice again, by its anchor and policy.",
+         A trace names no turns: take its slice again, and compare the ids: \
+         SELECT graph_slice('<anchor>', '<policy>') ->> 'slice_id';",
     )
 }

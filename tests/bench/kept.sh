@@ -16,13 +16,13 @@ psql -v slices="${2:-10000}" -f "$root/tests/bench/kept.sql"
 for ((round = 1; round <= ${3:-5}; round++)); do
   psql -v round="$round" -f "$root/tests/bench/kept_round.sql"
 done
-psql -c "SELECT count(*) AS rounds, min(load) AS least_load, max(load) AS greatest_load,
-                round(percentile_cont(0.5) WITHIN GROUP (ORDER BY unchanged)::numeric, 2) AS unchanged_s,
-                round(percentile_cont(0.5) WITHIN GROUP (ORDER BY refreshed)::numeric, 2) AS changed_s,
-                format('%s to %s', round(min(unchanged)::numeric, 2), round(max(unchanged)::numeric, 2)) AS unchanged,
-                format('%s to %s', round(min(refreshed)::numeric, 2), round(max(refreshed)::numeric, 2)) AS changed,
-                format('%s to %s', min(named), max(named)) AS named
-           FROM rounds" \
+median='percentile_cont(0.5) WITHIN GROUP (ORDER BY'
+figures=
+for column in unchanged unchanged_cpu refreshed refreshed_cpu named load; do
+  figures+=", format('%s (%s to %s)', round(($median $column))::numeric, 2), round(min($column)::numeric, 2),
+                     round(max($column)::numeric, 2)) AS $column"
+done
+psql -x -c "SELECT count(*) AS rounds $figures FROM rounds" \
   -c "SELECT pg_size_pretty(pg_total_relation_size('slice_store')) AS store,
              pg_size_pretty(pg_relation_size('slice_store_turns_idx')) AS index_of_turns,
              count(*) AS documents FROM slice_store"
