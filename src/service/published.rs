@@ -72,7 +72,6 @@ fn invalid(why: String) -> SqlError {
     .word(Word::InvalidExport)
     .hint(
         "Give an export with turns and edges, or the service's answer for one slice, in the database with its turns. \
-         A trace names no turns: take its slice again, and compare the ids: \
-         SELECT graph_slice('<anchor>', '<policy>') ->> 'slice_id';",
+         A trace names no turns: call graph_slice with its anchor and policy, and compare the slice_id.",
     )
 }

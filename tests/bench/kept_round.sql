@@ -1,6 +1,7 @@
 -- See kept.sh. One round: all slices as they are, changes, a comparison of each slice with one taken anew, all again.
 SET client_min_messages = warning;
-SELECT split_part(pg_read_file('/proc/loadavg'), ' ', 1) AS load, clock_timestamp() AS began, cpu_seconds() AS began_cpu \gset
+SELECT split_part(pg_read_file('/proc/loadavg'), ' ', 1) AS load \gset
+SELECT clock_timestamp() AS began, cpu_seconds() AS began_cpu \gset
 CALL graph_kernel.refresh_kept();
 SELECT clock_timestamp() AS unchanged, cpu_seconds() AS unchanged_cpu \gset
 -- Another hundredth in each round: their salience, their phase or their text.
