@@ -28,24 +28,24 @@ BEGIN ATOMIC
                CASE WHEN g.tgdeferrable THEN 'DEFERRABLE' END,
                CASE g.tgenabled WHEN 'A' THEN NULL WHEN 'D' THEN 'disabled' ELSE 'not ENABLE ALWAYS' END], NULL),
            array_remove(ARRAY[
-               CASE WHEN g.tgnargs < 2 OR cardinality(rest.trust) > 1 OR rest.graph = '' OR first.reference = ''
+               CASE WHEN given.count < 2 OR cardinality(rest.trust) > 1 OR rest.graph = '' OR first.reference = ''
                          OR NOT coalesce(rest.trust[1], 'no_rls') LIKE ANY (ARRAY['no\_rls', 'roles=_%'])
                              THEN 'bad arguments' END,
                (SELECT format('no column %s of type text', first.reference)
-                WHERE g.tgnargs >= 2 AND first.reference <> '' AND NOT EXISTS (
+                WHERE given.count >= 2 AND first.reference <> '' AND NOT EXISTS (
                     SELECT FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = a.atttypid
                     WHERE a.attrelid = g.tgrelid AND a.attnum > 0 AND NOT a.attisdropped
                       AND replace(a.attname::text, '\', '\\')::bytea = decode(first.reference, 'escape')
                       AND (t.typtype = 'd' OR t.oid IN ('text'::regtype, 'varchar'::regtype)))),
                (SELECT format('no column %s of type json, jsonb or text', given.arguments[1])
-                WHERE g.tgnargs >= 2 AND first.reference IS NULL AND NOT EXISTS (
+                WHERE given.count >= 2 AND first.reference IS NULL AND NOT EXISTS (
                     SELECT FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = a.atttypid
                     WHERE a.attrelid = g.tgrelid AND a.attnum > 0 AND NOT a.attisdropped
                       AND replace(a.attname::text, '\', '\\')::bytea = decode(given.arguments[1], 'escape')
                       AND (t.typtype = 'd' OR t.oid IN ('json'::regtype, 'jsonb'::regtype, 'text'::regtype,
                           'varchar'::regtype)))),
                (SELECT format('no column %s of type uuid or uuid[]', given.arguments[2])
-                WHERE g.tgnargs >= 2 AND NOT EXISTS (
+                WHERE given.count >= 2 AND NOT EXISTS (
                     SELECT FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = a.atttypid
                     WHERE a.attrelid = g.tgrelid AND a.attnum > 0 AND NOT a.attisdropped
                       AND replace(a.attname::text, '\', '\\')::bytea = decode(given.arguments[2], 'escape')
@@ -70,13 +70,16 @@ BEGIN ATOMIC
     FROM pg_trigger AS g
     CROSS JOIN LATERAL (
         -- Each ends in a zero byte. A backslash of theirs is encoded as two: as \134, none stands before the digits
-        -- 000.
-        SELECT (string_to_array(replace(encode(g.tgargs, 'escape'), '\\', '\134'), '\000'))[:g.tgnargs] AS arguments
+        -- 000. What is too long to be looked into is as if there were none.
+        SELECT (string_to_array(replace(encode(short.bytes, 'escape'), '\\', '\134'), '\000'))[:short.count]
+                   AS arguments, short.count
+        FROM (SELECT CASE WHEN octet_length(g.tgargs) <= 1000000 THEN g.tgargs ELSE '' END AS bytes,
+                     CASE WHEN octet_length(g.tgargs) <= 1000000 THEN g.tgnargs ELSE 0 END AS count) AS short
     ) AS given
     CROSS JOIN LATERAL (
-        SELECT given.arguments[3:g.tgnargs - CASE WHEN last.graph IS NULL THEN 0 ELSE 1 END] AS trust, last.graph
-        FROM (SELECT CASE WHEN g.tgnargs > 2 AND starts_with(given.arguments[g.tgnargs], 'graph=')
-                          THEN substr(given.arguments[g.tgnargs], 7) END AS graph) AS last
+        SELECT given.arguments[3:given.count - CASE WHEN last.graph IS NULL THEN 0 ELSE 1 END] AS trust, last.graph
+        FROM (SELECT CASE WHEN given.count > 2 AND starts_with(given.arguments[given.count], 'graph=')
+                          THEN substr(given.arguments[given.count], 7) END AS graph) AS last
     ) AS rest
     CROSS JOIN LATERAL (
         -- Only slices are kept.
@@ -419,6 +422,14 @@ BEGIN
 
     -- With these the caller's setting would decide which graph is read with the owner's rights.
     RETURN QUERY
+    WITH reading AS (
+        SELECT g.oid, g.proname
+        FROM pg_depend AS m
+        JOIN pg_extension AS y ON y.oid = m.refobjid AND y.extname = 'graph_kernel'
+        JOIN pg_proc AS g ON g.oid = m.objid
+        WHERE m.classid = 'pg_proc'::regclass AND m.refclassid = 'pg_extension'::regclass AND m.deptype = 'e'
+          AND g.provolatile <> 'i'
+    )
     SELECT 'definer_functions', f.fn IS NULL, CASE WHEN f.fn IS NULL THEN 0 ELSE 1 END::bigint,
            'functions with their owner''s rights that read a graph of the caller''s choice'
            || coalesce(': ' || graph_kernel.text_prefix(graph_kernel.function_name(f.fn), 100000), ''),
@@ -435,17 +446,15 @@ BEGIN
                           WHERE own.classid = 'pg_proc'::regclass AND own.objid = p.oid AND own.deptype = 'e'
                             AND w.rolsuper)
           AND pg_has_role(p.proowner, 'USAGE') -- others could not follow the hint
-          AND EXISTS (
-              SELECT FROM pg_depend AS m
-              JOIN pg_extension AS y ON y.oid = m.refobjid AND y.extname = 'graph_kernel'
-              JOIN pg_proc AS g ON g.oid = m.objid
-              WHERE m.classid = 'pg_proc'::regclass AND m.refclassid = 'pg_extension'::regclass AND m.deptype = 'e'
-                AND g.provolatile <> 'i'
-                -- A body that was parsed at creation depends on what it calls; any other is searched for its name.
-                AND (EXISTS (SELECT FROM pg_depend AS d
-                             WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid
-                               AND d.refclassid = 'pg_proc'::regclass AND d.refobjid = g.oid)
-                     OR p.prosqlbody IS NULL AND p.prosrc ~* ('\m' || g.proname || '\M')))
+          -- A body that was parsed at creation depends on what it calls. Any other is searched for names; what is too
+          -- long for that may have them.
+          AND (EXISTS (SELECT FROM pg_depend AS d JOIN reading AS g ON g.oid = d.refobjid
+                       WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid
+                         AND d.refclassid = 'pg_proc'::regclass)
+               OR p.prosqlbody IS NULL
+                  AND (octet_length(p.prosrc) > 1000000
+                       OR p.prosrc ~* (SELECT format('\m(%s)\M', string_agg(DISTINCT g.proname, '|'))
+                                       FROM reading AS g WHERE g.proname ~ '^\w+$')))
     ) AS f ON true
     ORDER BY graph_kernel.function_name(f.fn);
 

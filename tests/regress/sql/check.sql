@@ -143,6 +143,18 @@ SELECT ok, count, detail, hint FROM graph_check() WHERE check_name = 'definer_fu
 SELECT hint FROM graph_check() WHERE check_name = 'definer_functions' \gexec
 SELECT ok, count, detail, hint FROM graph_check() WHERE check_name = 'definer_functions';
 DROP ROUTINE definer(), definer_too(uuid), other();
+-- What is too long to be looked into is named, and hides nothing.
+SET check_function_bodies = off;
+DO $$ BEGIN
+    EXECUTE format('CREATE FUNCTION definer() RETURNS int LANGUAGE plpgsql SECURITY DEFINER AS %L', repeat('x ', 600000));
+    EXECUTE format('CREATE TABLE long_arguments (slice json, turns uuid[]);
+        CREATE TRIGGER long BEFORE INSERT ON long_arguments FOR EACH ROW
+        EXECUTE FUNCTION graph_require_admissible(%L, %L)', 'slice', repeat('é', 600000));
+END $$;
+RESET check_function_bodies;
+SELECT check_name, ok, count FROM graph_check() WHERE check_name IN ('definer_functions', 'promotion_triggers');
+DROP FUNCTION definer();
+DROP TABLE long_arguments;
 
 -- As a restore with --disable-triggers leaves it.
 ALTER TABLE graph_kernel.revoked_keys DISABLE TRIGGER ALL;
