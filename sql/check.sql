@@ -158,29 +158,35 @@ SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     SELECT DISTINCT g.place, g.reference, g.document, g.turns,
            r.relkind IN ('r', 'p') AND r.relpersistence = 'p' AND has_schema_privilege(r.relnamespace, 'USAGE')
-           AND (o.rolsuper OR pg_has_role(o.oid, 'USAGE') OR o.oid IN (
-                   SELECT t.relowner FROM pg_class AS t
-                   WHERE t.oid IN (SELECT s.store FROM graph_kernel.store_binding AS s WHERE s.name = $1
-                                   UNION
-                                   SELECT b.turns FROM graph_kernel.binding AS b WHERE b.is_current AND b.name = $1)))
+           -- A superuser is a member of every role: membership says nothing of trust.
+           AND NOT EXISTS (
+               SELECT FROM pg_class AS p JOIN pg_roles AS o ON o.oid = p.relowner
+               WHERE (p.oid = g.place OR p.oid IN (SELECT l.relid FROM pg_partition_tree(g.place) AS l))
+                 AND NOT o.rolsuper AND o.rolname <> current_user AND o.oid NOT IN (
+                     SELECT t.relowner FROM pg_class AS t
+                     WHERE t.oid IN (SELECT s.store FROM graph_kernel.store_binding AS s WHERE s.name = $1
+                                     UNION
+                                     SELECT b.turns FROM graph_kernel.binding AS b WHERE b.is_current AND b.name = $1)))
     FROM graph_kernel.promoting_triggers() AS g
     JOIN pg_class AS r ON r.oid = g.place
-    JOIN pg_roles AS o ON o.oid = r.relowner
     WHERE g.graph = $1 AND NOT g.is_of_parent;
 END;
 COMMENT ON FUNCTION graph_kernel.promoting_tables(text) IS
     'the tables whose rows promote on a graph, the columns of their triggers, and whether this role reads them';
 
-CREATE FUNCTION graph_kernel.referring_tables(graph text) RETURNS TABLE (place regclass, reference name)
+CREATE FUNCTION graph_kernel.referring_tables(graph text) RETURNS TABLE (
+    place regclass, reference name, is_read boolean
+)
 LANGUAGE sql STABLE STRICT PARALLEL SAFE ROWS 5
 SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
-    SELECT DISTINCT t.place, t.reference
+    SELECT DISTINCT t.place, t.reference, t.is_read AND has_column_privilege(t.place, t.reference, 'SELECT')
     FROM graph_kernel.promoting_tables($1) AS t
-    WHERE t.reference IS NOT NULL AND t.is_read AND has_column_privilege(t.place, t.reference, 'SELECT');
+    WHERE t.reference IS NOT NULL;
 END;
 COMMENT ON FUNCTION graph_kernel.referring_tables(text) IS
-    'the tables whose rows refer to the kept documents of a graph, and which of their columns holds the keys';
+    'the tables whose rows refer to the kept documents of a graph, which of their columns holds the keys, and whether'
+    ' this role reads them';
 
 SET LOCAL search_path TO @extschema@, pg_temp;
 
@@ -401,7 +407,9 @@ BEGIN
                                pg_describe_object(d.classid, d.objid, 0)) AS what,
                coalesce(o.oprcode::oid, p.oid)::regprocedure AS fn
         FROM (SELECT o.oid FROM unnest(tables) AS o (oid)
-              UNION SELECT l.relid FROM unnest(tables) AS o (oid) CROSS JOIN LATERAL pg_partition_tree(o.oid) AS l) AS r
+              UNION SELECT l.relid FROM unnest(tables) AS o (oid) CROSS JOIN LATERAL pg_partition_tree(o.oid) AS l
+              UNION SELECT s.store::oid FROM graph_kernel.store_binding AS s WHERE s.name = check_graph.name
+              UNION SELECT t.place::oid FROM graph_kernel.referring_tables(check_graph.name) AS t WHERE t.is_read) AS r
         CROSS JOIN LATERAL (
             SELECT 'pg_class'::regclass AS classid, r.oid::oid AS objid
             UNION ALL SELECT 'pg_class'::regclass, i.indexrelid FROM pg_index AS i WHERE i.indrelid = r.oid
@@ -562,9 +570,13 @@ BEGIN
             RETURN NEXT;
             check_name := 'kept_references';
             ok := true;
-            count := (SELECT coalesce(sum(graph_kernel.missing_references(name, t.place, t.reference)), 0)
-                      FROM graph_kernel.referring_tables(name) AS t);
-            detail := 'rows that refer to documents which are not in the store';
+            SELECT coalesce(sum(CASE WHEN t.is_read
+                                THEN graph_kernel.missing_references(name, t.place, t.reference) END), 0),
+                   'rows that refer to documents which are not in the store' || coalesce('; not counted: '
+                       || graph_kernel.text_prefix(string_agg(CASE WHEN NOT t.is_read THEN t.place::text END, ', '
+                                                              ORDER BY t.place::text), 100000), '')
+            INTO count, detail
+            FROM graph_kernel.referring_tables(name) AS t;
             hint := NULL;
             RETURN NEXT;
         END IF;

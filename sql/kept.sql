@@ -63,12 +63,22 @@ COMMENT ON FUNCTION graph_kernel.references(jsonb) IS
 
 -- A view's functions run with the rights of who reads it.
 CREATE VIEW graph_kernel.kept AS
+WITH referring AS (
+    -- Graphs may share a store.
+    SELECT DISTINCT t.place, t.reference, t.is_read AND NOT row_security_active(t.place::oid) AS is_counted
+    FROM graph_kernel.store_binding AS own
+    JOIN graph_kernel.store_binding AS s ON s.store::oid = own.store::oid
+    CROSS JOIN LATERAL graph_kernel.referring_tables(s.name) AS t
+    WHERE own.name = graph_kernel.chosen_graph()
+)
 SELECT k.key, k.kind, k.anchor_turn_id, k.turns, k.role, k.rls, k.kept_by, k.kept_at, k.checked_at, k.status,
-       k.superseded_by, coalesce(r.atoms, 0)::bigint AS atoms
+       k.superseded_by,
+       CASE WHEN NOT EXISTS (SELECT FROM referring AS t WHERE NOT t.is_counted)
+            THEN coalesce(r.atoms, 0)::bigint END AS atoms
 FROM graph_kernel.list_kept() AS k
 LEFT JOIN (
     SELECT c.key, sum(c.found) AS atoms
-    FROM graph_kernel.referring_tables(graph_kernel.chosen_graph()) AS t
+    FROM (SELECT DISTINCT t.place, t.reference FROM referring AS t WHERE t.is_counted) AS t
     CROSS JOIN LATERAL graph_kernel.count_references(t.place, t.reference::text) AS c
     GROUP BY c.key
 ) AS r ON r.key = k.key;
@@ -86,7 +96,7 @@ COMMENT ON COLUMN graph_kernel.kept.status IS
     'what that has found: identical, changed, or why it could not be taken; other_role: another role takes it';
 COMMENT ON COLUMN graph_kernel.kept.superseded_by IS 'the document that has taken its place';
 COMMENT ON COLUMN graph_kernel.kept.atoms IS
-    'how many rows that promote refer to it, as far as this role may read them';
+    'how many rows that promote refer to it; NULL where there is a table of such rows that this role does not read';
 
 -- As backfill_content_hashes: each transaction takes the lock that makes DROP EXTENSION wait, and looks what it is on.
 CREATE PROCEDURE graph_kernel.refresh_kept(

@@ -1,6 +1,6 @@
 -- $1, $2, $3 text, $4 timestamptz, $5 bigint: so many slices of a graph, taken by a role with or without row security,
--- that were not taken again since then, the longest first.
-SELECT {s.key}, {s.document}
+-- that were not taken again since then, the longest first. What is longer than a document is stored is not read.
+SELECT {s.key}, CASE WHEN pg_catalog.octet_length({s.document}) OPERATOR(pg_catalog.<=) 67125248 THEN {s.document} END
 FROM {store} AS s
 WHERE {s.graph} OPERATOR(pg_catalog.=) $1 AND {s.role} OPERATOR(pg_catalog.=) $2
   AND {s.rls} OPERATOR(pg_catalog.=) ($3)::pg_catalog.bool

@@ -65,13 +65,13 @@ fn keep_valid(table: &StoreTable, document: &Document) -> Result<String, SqlErro
         },
     );
     // One that another transaction has stored meanwhile, or that is hidden, is not looked at.
-    if !is_new
-        && let Some(stored) = store::document(table, &key)
-        && stored_document(&key, &stored)?.is_none()
+    match if is_new { None } else { store::row(table, &key) }
+        .map(|row| fault_of(&row))
+        .transpose()?
     {
-        return Err(other_document(table, &key));
+        Some(Some(fault)) => Err(other_row(table, &key, fault)),
+        _ => Ok(key),
     }
-    Ok(key)
 }
 
 /// The turns that a document names, by id: those of its slice, and the pins and seeds of its policy, also where these
@@ -132,17 +132,46 @@ fn stored_document(key: &str, stored: &[u8]) -> Result<Option<(Document, String)
     Ok((key_of(&canonical) == key).then_some((document, canonical)))
 }
 
+/// The same, or the word of what it is instead: another document, bytes of a later version, or too large.
+///
+/// # Errors
+/// 53200.
+fn document_or_fault(
+    key: &str,
+    stored: &[u8],
+) -> Result<Result<(Document, String), &'static str>, SqlError> {
+    match stored_document(key, stored) {
+        Ok(found) => Ok(found.ok_or(OTHER_DOCUMENT)),
+        Err(error) if error.word_name() == Word::OutOfMemory.name() => Err(error),
+        Err(error) => Ok(Err(word_of(&error))),
+    }
+}
+
+/// The word of an error, as the status of a slice.
+fn word_of(error: &SqlError) -> &'static str {
+    match error.word_name() {
+        "" => FAILED,
+        word => word,
+    }
+}
+
 fn other_document(table: &StoreTable, key: &str) -> SqlError {
-    SqlError::new(
-        PgSqlErrorCode::ERRCODE_DATA_EXCEPTION,
-        format!("the document under the key {} has another SHA-256", quoted(key)),
-    )
-    .word(Word::StoredDocument)
-    .hint(format!(
-        "SELECT key, kept_by, kept_at FROM {} WHERE key OPERATOR(pg_catalog.=) {};",
-        table.qualified_name(),
-        literal_of(key)
-    ))
+    other_row(table, key, OTHER_DOCUMENT)
+}
+
+/// The error of a row that is not what its document says.
+fn other_row(table: &StoreTable, key: &str, fault: &str) -> SqlError {
+    let what = match fault {
+        OTHER_DOCUMENT => "the document under the key {} has another SHA-256",
+        _ => "the row with the key {} is not what its document says",
+    };
+    SqlError::new(PgSqlErrorCode::ERRCODE_DATA_EXCEPTION, what.replace("{}", &quoted(key)))
+        .word(Word::StoredDocument)
+        .hint(format!(
+            "SELECT key, kept_by, kept_at FROM {} WHERE key OPERATOR(pg_catalog.=) {};",
+            table.qualified_name(),
+            literal_of(key)
+        ))
 }
 
 /// Hands the key of each row of the store that is not what its document says to `put`, and what does not fit. By its
@@ -168,9 +197,14 @@ pub fn unfit(graph: &str, mut put: impl FnMut(String, &'static str)) -> Result<(
     refused
 }
 
+/// What does not fit in a row of the store.
+///
+/// # Errors
+/// As [`document_or_fault`].
 fn fault_of(row: &StoredRow) -> Result<Option<&'static str>, SqlError> {
-    let Some((document, _)) = stored_document(&row.key, &row.stored)? else {
-        return Ok(Some("other_document"));
+    let (document, _) = match document_or_fault(&row.key, &row.stored)? {
+        Ok(found) => found,
+        Err(fault) => return Ok(Some(fault)),
     };
     let Document { export, record } = &document;
     let Some(claim) = &export.attestation else { return Ok(Some("unattested")) };
@@ -284,24 +318,44 @@ pub fn refresh(since: i64, most: i64) -> Result<Refreshed, SqlError> {
     let mut refreshed = Refreshed::default();
     for (key, now) in found {
         refreshed.taken += 1;
-        let superseded_by = match now {
-            Again::Identical => {
-                store::note_check(&table, &key, "identical", None);
-                continue;
-            }
-            Again::Failed(why) => {
-                refreshed.failed += 1;
-                store::note_check(&table, &key, why, None);
-                continue;
-            }
-            Again::Changed(document) => keep_valid(&table, &document)?,
+        let (status, superseded_by) = match now {
+            Again::Identical => ("identical", None),
+            Again::Failed(why) => (why, None),
+            Again::Changed(document) => match keep_valid(&table, &document) {
+                Ok(key) => ("changed", Some(key)),
+                Err(error) if error.word_name() == Word::StoredDocument.name() => {
+                    (word_of(&error), None)
+                }
+                Err(error) => return Err(error),
+            },
         };
-        refreshed.changed += 1;
-        store::note_check(&table, &key, "changed", Some(&superseded_by));
-        // It may have been kept before, and superseded by this one: now it is what the graph gives.
-        store::note_check(&table, &superseded_by, "identical", None);
+        // It would be due for ever.
+        if !store::note_check(&table, &key, status, superseded_by.as_deref()) {
+            return Err(not_noted(&table));
+        }
+        match (status, superseded_by) {
+            (_, Some(now)) => {
+                refreshed.changed += 1;
+                // It may have been kept before, and superseded by this one: now it is what the graph gives.
+                store::note_check(&table, &now, "identical", None);
+            }
+            ("identical", None) => {}
+            (_, None) => refreshed.failed += 1,
+        }
     }
     Ok(refreshed)
+}
+
+fn not_noted(table: &StoreTable) -> SqlError {
+    SqlError::new(
+        PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        "a row of the store that is read cannot be written: a policy or a trigger keeps it",
+    )
+    .word(Word::StoreTable)
+    .hint(format!(
+        "SELECT polname, polcmd FROM pg_catalog.pg_policy WHERE polrelid OPERATOR(pg_catalog.=) {}::pg_catalog.regclass;",
+        literal_of(&table.qualified_name())
+    ))
 }
 
 /// The first moment of the server, in microseconds since 1970.
@@ -313,6 +367,9 @@ const MAX_BATCH: i64 = 1000;
 /// The status of a slice that raises an error of others than this extension.
 const FAILED: &str = "failed";
 
+/// What is wrong with a row whose document is not its key's.
+const OTHER_DOCUMENT: &str = "other_document";
+
 /// A slice taken again.
 enum Again {
     Identical,
@@ -322,8 +379,9 @@ enum Again {
 }
 
 fn taken_again(key: &str, stored: &[u8], mine: &Mine, keys: &Keys) -> Result<Again, SqlError> {
-    let Some((_, text)) = stored_document(key, stored)? else {
-        return Ok(Again::Failed("other_document"));
+    let text = match document_or_fault(key, stored)? {
+        Ok((_, text)) => text,
+        Err(fault) => return Ok(Again::Failed(fault)),
     };
     // What is not the role's own is not taken for it, whatever the row says: who reads the store reads the slice.
     let verdict = verify_export(&text, keys);
@@ -333,16 +391,15 @@ fn taken_again(key: &str, stored: &[u8], mine: &Mine, keys: &Keys) -> Result<Aga
     if claim.role != mine.role || claim.rls != mine.rls {
         return Ok(Again::Failed("other_role"));
     }
+    let failed = |error: SqlError| Ok(Again::Failed(word_of(&error)));
     let taken = match ReadSlice::at(valid.export.anchor, &claim.policy) {
         Ok(taken) => taken,
-        Err(error) => {
-            return Ok(Again::Failed(match error.word_name() {
-                "" => FAILED,
-                word => word,
-            }));
-        }
+        Err(error) => return failed(error),
     };
-    let now = taken.export()?;
+    let now = match taken.export() {
+        Ok(now) => now,
+        Err(error) => return failed(error),
+    };
     let digest = now.attestation.as_ref().map(|claim| (claim.status, claim.digest.as_str()));
     match digest {
         Some((Status::Attested, digest)) if digest == claim.digest => Ok(Again::Identical),

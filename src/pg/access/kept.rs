@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use kernel::graph::turn::TurnId;
 
 use crate::pg::query::{
-    Argument, ColumnType, Planning, Statement, Template, query, with_own_writes,
+    Argument, ColumnType, Planning, Row, Statement, Template, query, with_own_writes,
 };
 use crate::pg::tables::store::{PromotingRows, StoreTable};
 
@@ -21,20 +21,22 @@ const DOCUMENT: Template = Template::new(
     Planning::Once,
 );
 
-const ALL: Template = Template::new(
-    include_str!("../../../sql/queries/kept_all.sql"),
-    &[
-        ColumnType::Text,
-        ColumnType::Bytes,
-        ColumnType::Text,
-        ColumnType::Text,
-        ColumnType::Text,
-        ColumnType::Boolean,
-        ColumnType::Id,
-        ColumnType::Text,
-    ],
-    Planning::Once,
-);
+const STORED_ROW: [ColumnType; 8] = [
+    ColumnType::Text,
+    ColumnType::Bytes,
+    ColumnType::Text,
+    ColumnType::Text,
+    ColumnType::Text,
+    ColumnType::Boolean,
+    ColumnType::Id,
+    ColumnType::Text,
+];
+
+const ALL: Template =
+    Template::new(include_str!("../../../sql/queries/kept_all.sql"), &STORED_ROW, Planning::Once);
+
+const ROW: Template =
+    Template::new(include_str!("../../../sql/queries/kept_row.sql"), &STORED_ROW, Planning::Once);
 
 const ROWS: Template = Template::new(
     include_str!("../../../sql/queries/kept_rows.sql"),
@@ -97,6 +99,9 @@ const PROMOTING: Template = Template::new(
     Planning::Once,
 );
 
+/// After so many bytes no more documents are held in memory at once.
+const MAX_BATCH_BYTES: usize = 32 * 1024 * 1024;
+
 /// What is stored of a document, beside when.
 pub struct KeptDocument<'a> {
     /// The SHA-256 of its canonical text, in hex.
@@ -141,13 +146,13 @@ pub fn insert(store: &StoreTable, document: &KeptDocument<'_>) -> bool {
     is_new
 }
 
-/// The document of a key as it is stored, also where this transaction has just stored it; `None` where the caller sees
-/// none.
+/// The document of a key as it is stored, also where this transaction has just stored it, and empty where it is longer
+/// than one is; `None` where the caller sees none.
 pub fn document(store: &StoreTable, key: &str) -> Option<Vec<u8>> {
     let mut found = None;
     with_own_writes(|| {
         query(&store.statement(&DOCUMENT), &[Argument::Text(Some(key))], |row| {
-            found = row.bytes(0);
+            found = Some(row.bytes(0).unwrap_or_default());
             ControlFlow::Break(())
         });
     });
@@ -158,17 +163,16 @@ pub fn document(store: &StoreTable, key: &str) -> Option<Vec<u8>> {
 pub struct StoredRow {
     /// What it says its key is.
     pub key: String,
-    /// The document as it is stored.
+    /// The document as it is stored; empty where it is longer than one is.
     pub stored: Vec<u8>,
     /// What else it says: kind, graph, role, whether row security applied, anchor, turns.
     pub says: (String, String, String, bool, TurnId, String),
 }
 
-/// Hands every row of the store to `put`.
-pub fn all(store: &StoreTable, mut put: impl FnMut(StoredRow) -> ControlFlow<()>) {
-    query(&store.statement(&ALL), &[], |row| {
+impl StoredRow {
+    fn of(row: &Row) -> Self {
         let text = |column| row.text(column, |text| text.unwrap_or_default().to_owned());
-        put(StoredRow {
+        StoredRow {
             key: text(0),
             stored: row.bytes(1).unwrap_or_default(),
             says: (
@@ -179,8 +183,25 @@ pub fn all(store: &StoreTable, mut put: impl FnMut(StoredRow) -> ControlFlow<()>
                 row.id(6).unwrap_or_default(),
                 text(7),
             ),
-        })
+        }
+    }
+}
+
+/// Hands every row of the store to `put`.
+pub fn all(store: &StoreTable, mut put: impl FnMut(StoredRow) -> ControlFlow<()>) {
+    query(&store.statement(&ALL), &[], |row| put(StoredRow::of(&row)));
+}
+
+/// The row of a key, also where this transaction has just stored it; `None` where the caller sees none.
+pub fn row(store: &StoreTable, key: &str) -> Option<StoredRow> {
+    let mut found = None;
+    with_own_writes(|| {
+        query(&store.statement(&ROW), &[Argument::Text(Some(key))], |row| {
+            found = Some(StoredRow::of(&row));
+            ControlFlow::Break(())
+        });
     });
+    found
 }
 
 /// What the store says of a document.
@@ -246,7 +267,7 @@ pub struct TakenBy<'a> {
 }
 
 /// At most so many slices that were not taken again since a moment, in microseconds since 1970: their keys, and the
-/// documents as they are stored.
+/// documents as they are stored. They end where they have [`MAX_BATCH_BYTES`].
 pub fn due(store: &StoreTable, by: TakenBy<'_>, since: i64, most: i64) -> Vec<(String, Vec<u8>)> {
     let rls = by.rls.to_string();
     let arguments = [
@@ -256,11 +277,13 @@ pub fn due(store: &StoreTable, by: TakenBy<'_>, since: i64, most: i64) -> Vec<(S
         Argument::Time(since),
         Argument::Number(most),
     ];
-    let mut due = Vec::new();
+    let (mut due, mut bytes) = (Vec::new(), 0);
     query(&store.statement(&DUE), &arguments, |row| {
         let key = row.text(0, |text| text.unwrap_or_default().to_owned());
-        due.push((key, row.bytes(1).unwrap_or_default()));
-        ControlFlow::Continue(())
+        let stored = row.bytes(1).unwrap_or_default();
+        bytes += stored.len();
+        due.push((key, stored));
+        if bytes < MAX_BATCH_BYTES { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
     due
 }
@@ -273,12 +296,23 @@ pub fn of_others(store: &StoreTable, by: TakenBy<'_>) -> i64 {
     count(&store.statement(&OTHERS), &arguments)
 }
 
-/// Notes what taking a slice again has found, and the key of the document that has taken its place.
-pub fn note_check(store: &StoreTable, key: &str, status: &str, superseded_by: Option<&str>) {
+/// Notes what taking a slice again has found, and the key of the document that has taken its place. Returns whether a
+/// row was written.
+pub fn note_check(
+    store: &StoreTable,
+    key: &str,
+    status: &str,
+    superseded_by: Option<&str>,
+) -> bool {
     let arguments = [Some(key), Some(status), superseded_by].map(Argument::Text);
+    let mut is_noted = false;
     with_own_writes(|| {
-        query(&store.statement(&CHECK), &arguments, |_| ControlFlow::Continue(()));
+        query(&store.statement(&CHECK), &arguments, |_| {
+            is_noted = true;
+            ControlFlow::Continue(())
+        });
     });
+    is_noted
 }
 
 /// Hands each key that rows refer to and their number to `put`.

@@ -76,6 +76,56 @@ ALTER TABLE memory_turns DISABLE ROW LEVEL SECURITY;
 UPDATE slice_store AS s SET document = graph_document_bytes(replace(graph_document_json(s.document)::text, '"max_radius":0', '"max_radius":9')::json), checked_at = NULL WHERE anchor = turn(1) AND cardinality(turns) = 1;
 CALL graph_kernel.refresh_kept();
 SELECT status, count(*) FROM graph_kernel.kept GROUP BY status ORDER BY status;
+-- Rows that others have made end no call, and are named.
+INSERT INTO slice_store (key, document, kind, graph, role, rls, anchor, turns, kept_by, kept_at)
+SELECT repeat(n::text, 64), b, 'slice', s.graph, s.role, s.rls, s.anchor, '{}', 'x', now()
+  FROM (SELECT * FROM slice_store WHERE role = current_user LIMIT 1) AS s,
+       unnest('{"\\x89474b440209","\\x89474b44010128b52ffde0ffffffff0f000000","\\x78"}'::bytea[]) WITH ORDINALITY AS v (b, n);
+CALL graph_kernel.refresh_kept();
+SELECT left(key, 2) AS key, status FROM slice_store WHERE kept_by = 'x' ORDER BY key;
+SELECT ok, count, detail FROM graph_check() WHERE check_name IN ('kept_documents', 'kept_references');
+DELETE FROM slice_store WHERE kept_by = 'x';
+-- A row under the right key that says something else.
+SELECT graph_keep(graph_slice(turn(5), '{"max_radius": 1}')) AS key \gset
+UPDATE slice_store SET turns = '{}' WHERE key = :'key';
+SELECT code, message FROM test_error('SELECT graph_keep(graph_slice(turn(5), ''{"max_radius": 1}''))');
+DELETE FROM slice_store WHERE key = :'key';
+-- What is read must be written, else it would be due for ever.
+ALTER TABLE slice_store ENABLE ROW LEVEL SECURITY;
+CREATE POLICY reading ON slice_store FOR SELECT USING (true);
+SET ROLE kept_other;
+\set VERBOSITY terse
+CALL graph_kernel.refresh_kept();
+\set VERBOSITY default
+RESET ROLE;
+DROP POLICY reading ON slice_store;
+ALTER TABLE slice_store DISABLE ROW LEVEL SECURITY;
+-- A table of somebody who is not trusted is not read, by a superuser neither: its statistics would run. Then nobody says that
+-- no row stands on a document.
+SELECT count(*) = count(atoms) AS counted FROM graph_kernel.kept;
+CREATE SCHEMA theirs AUTHORIZATION kept_other;
+SET ROLE kept_other;
+CREATE FUNCTION theirs.evil(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RAISE EXCEPTION 'ran as %', current_user; END $$;
+CREATE TABLE theirs.atoms (slice text, turn uuid, n int);
+CREATE STATISTICS theirs.stats ON (n + theirs.evil(1)), slice FROM theirs.atoms;
+CREATE CONSTRAINT TRIGGER admissible AFTER INSERT OR UPDATE ON theirs.atoms NOT DEFERRABLE FOR EACH ROW EXECUTE FUNCTION graph_require_admissible('ref=slice', 'turn');
+RESET ROLE;
+SELECT count(*) > 0 AS there, count(atoms) AS counted FROM graph_kernel.kept;
+SELECT ok, count, detail FROM graph_check() WHERE check_name = 'kept_references';
+DROP SCHEMA theirs CASCADE;
+-- Graphs may share a store: what stands on a document in one of them is counted in each.
+SELECT graph_kernel.bind_tables('memory_turns', 'memory_turn_edges', name => 'b') IS NOT NULL AS bound;
+SELECT graph_kernel.bind_store('slice_store', 'b');
+SELECT sum(atoms) AS atoms FROM graph_kernel.kept;
+CREATE TABLE notes (slice text, turn uuid);
+CREATE CONSTRAINT TRIGGER admissible AFTER INSERT OR UPDATE ON notes NOT DEFERRABLE FOR EACH ROW EXECUTE FUNCTION graph_require_admissible('ref=slice', 'turn', 'graph=b');
+SET graph_kernel.graph = 'b';
+INSERT INTO notes SELECT graph_keep(graph_slice(turn(2))), turn(2);
+SELECT sum(atoms) AS atoms FROM graph_kernel.kept;
+RESET graph_kernel.graph;
+SELECT sum(atoms) AS atoms FROM graph_kernel.kept;
+DROP TABLE notes;
+SELECT graph_kernel.unbind_store('b'), graph_kernel.unbind_tables('b');
 -- What may not be called.
 SELECT code, message FROM test_error('CALL graph_kernel.refresh_kept()');
 \set VERBOSITY sqlstate
