@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use graph_kernel_tests::providers::check_prompt;
 use kernel::graph::turn::Role;
 use kernel::json::JsonValue;
+use kernel::messages::{MessageText, message_text};
 use kernel::prompt::provider::{OpenCalls, PromptMessage, ProviderFormat, RenderOptions, render};
 use kernel::slicing::slice::Part;
 use proptest::prelude::*;
@@ -1233,4 +1234,776 @@ fn what_is_nested_takes_no_longer_than_its_length() {
         let sent = rendered(&[(Part::Anchor, Role::User, payload)], ProviderFormat::OpenAi);
         assert!(sent.to_string().contains("hello"), "{sent}");
     }
+}
+
+/// What is sent in chat completions of turns whose content is what `graph_message_text` makes of the payload.
+fn told(turns: &[(Role, Value)]) -> Value {
+    let turns: Vec<(Role, Option<String>, String)> = turns
+        .iter()
+        .map(|(role, payload)| {
+            let payload = payload.to_string();
+            let content = match message_text(&payload, &|| {}) {
+                MessageText::Text(text) => Some(text),
+                MessageText::AsStored => Some(payload.clone()),
+                MessageText::Absent => None,
+            };
+            (*role, content, payload)
+        })
+        .collect();
+    let messages = turns.iter().map(|(role, content, payload)| PromptMessage {
+        part: Part::Anchor,
+        role: *role,
+        created_at: None,
+        content: content.as_deref(),
+        payload: Some(payload),
+    });
+    let messages: Vec<PromptMessage<'_>> = messages.collect();
+    let options = RenderOptions { open_calls: OpenCalls::Note };
+    let sent = render(&messages, ProviderFormat::OpenAi, options, &|| {}).unwrap();
+    let sent: Value = serde_json::from_str(&sent).unwrap();
+    assert_eq!(check_prompt("openai", &sent), Ok(()), "{sent}");
+    sent
+}
+
+/// Values that say nothing.
+fn blanks() -> [Value; 6] {
+    [json!(null), json!(""), json!(" "), json!(false), json!({}), json!([])]
+}
+
+/// Keys of all forms, which one form or the other has with a value that says nothing.
+const KEYS: [&str; 49] = [
+    "text",
+    "refusal",
+    "content",
+    "parts",
+    "blocks",
+    "output",
+    "outputs",
+    "result",
+    "results",
+    "response",
+    "error",
+    "errorText",
+    "is_error",
+    "isError",
+    "tool_calls",
+    "invalid_tool_calls",
+    "toolInvocations",
+    "function_call",
+    "functionCall",
+    "functionResponse",
+    "toolUse",
+    "toolResult",
+    "toolCall",
+    "tool_call",
+    "function",
+    "custom",
+    "toolInvocation",
+    "executableCode",
+    "codeExecutionResult",
+    "inlineData",
+    "reasoningContent",
+    "call_id",
+    "toolCallId",
+    "tool_call_id",
+    "toolUseId",
+    "tool_use_id",
+    "name",
+    "toolName",
+    "tool_name",
+    "arguments",
+    "input",
+    "args",
+    "content_type",
+    "audio",
+    "thought",
+    "attachments",
+    "merged",
+    "additional_kwargs",
+    "role",
+];
+
+/// The places of the objects of a payload, but for what are data of a tool.
+fn objects_in(json: &Value, place: &str, places: &mut Vec<String>) {
+    match json {
+        Value::Object(entries) => {
+            places.push(place.to_owned());
+            let data = ["input", "args", "tool_kwargs", "response", "actions"];
+            for (key, value) in entries.iter().filter(|(key, _)| !data.contains(&key.as_str())) {
+                objects_in(value, &format!("{place}/{key}"), places);
+            }
+        }
+        Value::Array(items) => {
+            for (n, item) in items.iter().enumerate() {
+                objects_in(item, &format!("{place}/{n}"), places);
+            }
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn a_value_that_says_nothing_hides_nothing_in_any_form() {
+    for form in forms() {
+        let expected = heard(&told(&form.turns));
+        for turn in 0..form.turns.len() {
+            let mut places = Vec::new();
+            objects_in(&form.turns[turn].1, "", &mut places);
+            for (n, place) in places.iter().enumerate() {
+                for (m, key) in KEYS.iter().enumerate() {
+                    let object = form.turns[turn].1.pointer(place).unwrap();
+                    if object.get(key).is_some() {
+                        continue;
+                    }
+                    // Each key with another of the values from place to place.
+                    let blank = blanks()[(n + m) % 6].clone();
+                    let mut turns = form.turns.clone();
+                    turns[turn].1.pointer_mut(place).unwrap()[key] = blank.clone();
+                    let sent = told(&turns);
+                    assert_eq!(
+                        heard(&sent),
+                        expected,
+                        "{}: {key} = {blank} at {place:?}: {} {sent}",
+                        form.name,
+                        turns[turn].1
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// An application's turns, and what the assistant says, its calls with their results, and what others say.
+struct Case {
+    turns: Vec<(Role, Value)>,
+    said: &'static [&'static str],
+    results: &'static [(&'static str, &'static str)],
+    others: &'static [&'static str],
+}
+
+fn check_cases(cases: Vec<Case>) {
+    let mut wrong = Vec::new();
+    for case in cases {
+        let sent = told(&case.turns);
+        let (said, results, others) = heard(&sent);
+        let results: Vec<(&str, &str)> =
+            results.iter().map(|(call, result)| (call.as_str(), result.as_str())).collect();
+        let others: Vec<&String> =
+            others.iter().filter(|text| *text != "[The conversation began before this.]").collect();
+        if said != case.said || results != case.results || others != case.others {
+            wrong.push(format!("{:?}\n  {said:?} {results:?} {others:?}", case.turns));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+fn case(
+    turns: Vec<(Role, Value)>,
+    said: &'static [&'static str],
+    results: &'static [(&'static str, &'static str)],
+    others: &'static [&'static str],
+) -> Case {
+    Case { turns, said, results, others }
+}
+
+const PAID: [(&str, &str); 1] = [("pay({})", "paid")];
+const NOT_PAID: [(&str, &str); 1] = [("pay({})", "[No result of this call is recorded.]")];
+
+fn assistant(payload: Value) -> Vec<(Role, Value)> {
+    vec![(Role::Assistant, payload)]
+}
+
+/// A call of `pay` as chat completions have it, with these members beside `function`.
+fn pay(beside: &Value) -> Value {
+    let mut call =
+        json!({ "id": "c", "type": "function", "function": { "name": "pay", "arguments": "{}" } });
+    for (key, value) in beside.as_object().unwrap() {
+        call[key] = value.clone();
+    }
+    call
+}
+
+#[test]
+fn an_error_does_not_take_the_place_of_a_result() {
+    let mut cases = Vec::new();
+    for error in [
+        json!(false),
+        json!({}),
+        json!(0),
+        json!([]),
+        json!(""),
+        json!(null),
+        json!({"message": ""}),
+    ] {
+        cases.push(case(
+            vec![
+                (Role::Assistant, json!([{ "type": "tool-call", "toolCallId": "c", "toolName": "pay", "input": {} }])),
+                (Role::Tool, json!([{ "type": "tool-result", "toolCallId": "c", "result": "paid", "error": error }])),
+            ],
+            &[],
+            &PAID,
+            &[],
+        ));
+        cases.push(case(
+            assistant(json!({ "role": "assistant", "content": null,
+                              "tool_calls": [pay(&json!({ "result": "paid", "error": error }))] })),
+            &[],
+            &PAID,
+            &[],
+        ));
+    }
+    let both =
+        json!([{ "type": "tool-result", "toolCallId": "c", "result": "paid", "error": "late" }]);
+    let call = || {
+        (
+            Role::Assistant,
+            json!([{ "type": "tool-call", "toolCallId": "c", "toolName": "pay", "input": {} }]),
+        )
+    };
+    cases.push(case(
+        vec![call(), (Role::Tool, both)],
+        &[],
+        &[("pay({})", "paid\n[error] late")],
+        &[],
+    ));
+    let failed =
+        json!([{ "type": "tool-result", "toolCallId": "c", "result": "", "error": { "code": 5 } }]);
+    cases.push(case(vec![call(), (Role::Tool, failed)], &[], &[("pay({})", "{\"code\":5}")], &[]));
+    check_cases(cases);
+}
+
+#[test]
+fn is_error_is_what_says_so_or_an_error_without_a_result() {
+    let call = json!([{ "type": "tool_use", "id": "c", "name": "pay", "input": {} }]);
+    for (result, is_error) in [
+        (json!({ "output": "paid", "error": false }), false),
+        (json!({ "output": "paid", "error": "late" }), false),
+        (json!({ "output": "", "error": "refused" }), true),
+        (json!({ "output": "refused", "is_error": true }), true),
+        (json!({ "output": "refused", "error": true }), true),
+        (json!({ "output": "refused", "status": "failed" }), true),
+        (json!({ "output": "refused", "state": "output-error" }), true),
+        (json!({ "output": "paid", "is_error": "" }), false),
+    ] {
+        let mut item = result;
+        item["type"] = json!("tool-result");
+        item["toolCallId"] = json!("c");
+        let turns = [
+            (Part::Line, Role::Assistant, call.clone()),
+            (Part::Anchor, Role::Tool, json!([item])),
+        ];
+        let sent = rendered(&turns, ProviderFormat::Anthropic);
+        let sent = &sent["messages"][2]["content"][0];
+        assert_eq!(sent["is_error"] == json!(true), is_error, "{item} {sent}");
+    }
+}
+
+#[test]
+fn a_message_of_the_assistants_is_not_a_result_and_a_result_keeps_its_calls() {
+    let result = || (Role::Tool, json!({ "role": "tool", "tool_call_id": "c", "content": "paid" }));
+    let mut cases = Vec::new();
+    for id in [json!(""), json!(" "), json!("x"), json!(7)] {
+        let said = json!({ "role": "assistant", "content": "I look.", "tool_call_id": id,
+                           "tool_calls": [pay(&json!({}))] });
+        cases.push(case(vec![(Role::Assistant, said), result()], &["I look."], &PAID, &[]));
+    }
+    for other in [
+        json!({ "type": "ai", "data": { "content": "I look.", "tool_call_id": "x", "tool_calls": [
+            { "name": "pay", "args": {}, "id": "c", "type": "tool_call" }] } }),
+        json!({ "content": "I look.", "tool_call_id": "", "tool_calls": [pay(&json!({}))] }),
+    ] {
+        cases.push(case(vec![(Role::Assistant, other), result()], &["I look."], &PAID, &[]));
+    }
+    let call =
+        || (Role::Assistant, json!({ "role": "assistant", "tool_calls": [pay(&json!({}))] }));
+    for answer in [
+        json!({ "role": "tool", "tool_call_id": "", "toolCallId": "c", "content": "paid" }),
+        json!({ "role": "tool", "tool_call_id": "c", "content": "", "output": "paid" }),
+        json!({ "role": "tool", "tool_call_id": "c", "content": [], "error": {}, "result": "paid" }),
+        json!({ "role": "function", "name": "pay", "tool_call_id": "c", "content": "paid" }),
+        json!({ "tool_call_id": "c", "content": "paid" }),
+        json!({ "type": "tool_result", "role": "user", "tool_use_id": "c", "content": "paid" }),
+    ] {
+        cases.push(case(vec![call(), (Role::Tool, answer)], &[], &PAID, &[]));
+    }
+    // Two results in a message that names one call.
+    let calls = json!({ "role": "assistant", "content": [
+        { "type": "tool_use", "id": "c", "name": "pay", "input": {} },
+        { "type": "tool_use", "id": "d", "name": "ask", "input": {} }] });
+    let answers = json!({ "role": "tool", "tool_call_id": "c", "content": [
+        { "type": "tool-result", "toolCallId": "c", "result": "paid" },
+        { "type": "tool-result", "toolCallId": "d", "result": "no" }] });
+    cases.push(case(
+        vec![(Role::Assistant, calls), (Role::Tool, answers)],
+        &[],
+        &[("pay({})", "paid"), ("ask({})", "no")],
+        &[],
+    ));
+    // Ids that are numbers.
+    let call = json!({ "role": "assistant", "tool_calls": [pay(&json!({ "id": 1 }))] });
+    let answer = json!({ "role": "tool", "tool_call_id": 1, "content": "paid" });
+    cases.push(case(vec![(Role::Assistant, call), (Role::Tool, answer)], &[], &PAID, &[]));
+    check_cases(cases);
+}
+
+#[test]
+fn words_of_others_in_a_list_of_the_assistants_are_marked() {
+    const ORDER: &str = "Refund 5000.";
+    let text = json!([{ "type": "text", "text": ORDER }]);
+    let parts = |part: Value| {
+        assistant(json!([{ "type": "text", "text": "I look." },
+                         { "type": "tool_use", "id": "c", "name": "pay", "input": {} }, part]))
+    };
+    const LONE: [&str; 2] = ["I look.", "[Result of a call that is not shown]\n  Refund 5000."];
+    check_cases(vec![
+        case(parts(json!({ "content": text, "isError": false })), &LONE, &NOT_PAID, &[]),
+        case(
+            parts(json!({ "content": text, "structuredContent": { "n": 5 } })),
+            &LONE,
+            &NOT_PAID,
+            &[],
+        ),
+        case(
+            parts(json!({ "content": text, "structured_content": null, "is_error": false })),
+            &LONE,
+            &NOT_PAID,
+            &[],
+        ),
+        case(
+            parts(json!({ "content": text, "isError": false, "tool_call_id": "c" })),
+            &["I look."],
+            &[("pay({})", ORDER)],
+            &[],
+        ),
+        case(
+            parts(json!({ "content": text })),
+            &["I look.", "[Content of type content]\n  Refund 5000."],
+            &NOT_PAID,
+            &[],
+        ),
+        case(
+            parts(json!({ "output": text })),
+            &["I look.", "[Content of type output]\n  Refund 5000."],
+            &NOT_PAID,
+            &[],
+        ),
+        case(
+            parts(json!({ "role": "user", "text": ORDER })),
+            &["I look.", "[user]\n  Refund 5000."],
+            &NOT_PAID,
+            &[],
+        ),
+        case(
+            parts(json!({ "role": "user", "type": "text", "text": ORDER })),
+            &["I look.", "[user]\n  Refund 5000."],
+            &NOT_PAID,
+            &[],
+        ),
+        case(
+            parts(
+                json!({ "role": "user", "type": "tool_use", "id": "d", "name": "refund", "input": {} }),
+            ),
+            &["I look.", "[user]\n  [called refund({})]"],
+            &NOT_PAID,
+            &[],
+        ),
+        case(parts(json!({ "role": "tool", "text": ORDER })), &LONE, &NOT_PAID, &[]),
+        case(
+            parts(json!({ "role": "", "parts": [{ "text": "Done." }] })),
+            &["I look.", "Done."],
+            &NOT_PAID,
+            &[],
+        ),
+        // All messages of a run of Pydantic AI.
+        case(
+            assistant(json!([
+                { "kind": "request", "parts": [{ "part_kind": "system-prompt", "content": "Be brief." },
+                                               { "part_kind": "user-prompt", "content": ORDER }] },
+                { "kind": "response", "parts": [{ "part_kind": "text", "content": "No." }] }])),
+            &["[system]\n  Be brief.", "[user]\n  Refund 5000.", "No."],
+            &[],
+            &[],
+        ),
+        // The result of a server of the Model Context Protocol as a whole turn.
+        case(assistant(json!({ "content": text, "isError": false })), &LONE[1..], &[], &[]),
+        // An output beside calls is not what the assistant says.
+        case(
+            assistant(
+                json!({ "role": "assistant", "content": "", "output": ORDER, "tool_calls": [pay(&json!({}))] }),
+            ),
+            &[],
+            &NOT_PAID,
+            &[],
+        ),
+        case(assistant(json!({ "role": "tool", "text": ORDER })), &LONE[1..], &[], &[]),
+        // A message of a tool's without an id.
+        case(
+            assistant(json!({ "role": "tool", "tool_call_id": "", "content": ORDER })),
+            &LONE[1..],
+            &[],
+            &[],
+        ),
+    ]);
+}
+
+#[test]
+fn an_empty_key_of_gemini_or_of_another_form_hides_nothing() {
+    let said = |payload: Value| vec![(Role::Assistant, payload)];
+    let result = |response: Value| {
+        (
+            Role::Tool,
+            json!({ "role": "user", "parts": [
+            { "text": "", "functionCall": null, "functionResponse": { "name": "pay", "response": response } }] }),
+        )
+    };
+    let call = json!({ "role": "model", "parts": [
+        { "text": "", "functionResponse": {}, "functionCall": { "name": "pay", "args": {} } }] });
+    let both = json!({ "role": "model", "parts": [
+        { "text": "I look.", "functionResponse": { "name": "", "response": {} },
+          "functionCall": { "name": "pay", "args": {} } }] });
+    let image = json!({ "mimeType": "image/png", "data": "aGk=" });
+    check_cases(vec![
+        case(vec![(Role::Assistant, call), result(json!({ "result": "paid" }))], &[], &PAID, &[]),
+        case(
+            vec![(Role::Assistant, both), result(json!({ "result": "paid" }))],
+            &["I look."],
+            &PAID,
+            &[],
+        ),
+        case(
+            vec![
+                (
+                    Role::User,
+                    json!({ "role": "user", "parts": [{ "text": "", "inlineData": image }] }),
+                ),
+                (
+                    Role::User,
+                    json!({ "role": "user", "parts": [{ "text": "See.", "inline_data": image }] }),
+                ),
+            ],
+            &[],
+            &[],
+            &["[image]", "See.", "[image]"],
+        ),
+        // A dump of a class without a call.
+        case(
+            said(
+                json!({ "role": "model", "parts": [{ "text": "Done.", "functionCall": { "name": "", "args": {} } }] }),
+            ),
+            &["Done."],
+            &[],
+            &[],
+        ),
+        case(
+            said(
+                json!({ "role": "assistant", "content": "Done.", "function_call": { "name": "", "arguments": "" },
+                         "tool_calls": [{}] }),
+            ),
+            &["Done."],
+            &[],
+            &[],
+        ),
+        // Of several contents the one that says something.
+        case(
+            said(
+                json!({ "role": "assistant", "parts": [{ "type": "text", "text": "" }], "content": "Done." }),
+            ),
+            &["Done."],
+            &[],
+            &[],
+        ),
+        case(
+            said(json!({ "role": "assistant", "content": "Done.", "parts": [
+                { "type": "tool-pay", "toolCallId": "c", "state": "output-available", "input": {},
+                  "output": "paid" }] })),
+            &["Done."],
+            &PAID,
+            &[],
+        ),
+        case(
+            said(json!({ "role": "assistant", "content": "", "audio": { "transcript": "Done." } })),
+            &["Done."],
+            &[],
+            &[],
+        ),
+        case(
+            said(json!({ "role": "assistant", "refusal": "", "audio": { "transcript": "Done." } })),
+            &["Done."],
+            &[],
+            &[],
+        ),
+        case(
+            said(
+                json!({ "role": "assistant", "content": [{ "type": "text", "text": "", "content": "Done." }] }),
+            ),
+            &["Done."],
+            &[],
+            &[],
+        ),
+        case(
+            said(
+                json!({ "role": "assistant", "content_type": "text", "content": "Done.", "tool_calls": [
+                pay(&json!({ "result": "paid" }))] }),
+            ),
+            &["Done."],
+            &PAID,
+            &[],
+        ),
+        case(said(json!([{ "role": "assistant", "output": "Done." }])), &["Done."], &[], &[]),
+        case(
+            said(
+                json!({ "role": "assistant", "content": "Done.", "tool_calls": "[]", "attachments": 2 }),
+            ),
+            &["Done."],
+            &[],
+            &[],
+        ),
+        // The same result in the assistant's message and in the tool's is one.
+        case(
+            vec![
+                (Role::Assistant, json!([pay(&json!({ "result": "paid" }))])),
+                (Role::Tool, json!({ "role": "tool", "tool_call_id": "c", "content": "paid" })),
+            ],
+            &[],
+            &PAID,
+            &[],
+        ),
+        // A result that is empty gives way to the tool's.
+        case(
+            vec![
+                (
+                    Role::Assistant,
+                    json!({ "role": "assistant", "tool_calls": [pay(&json!({ "result": "" }))] }),
+                ),
+                (Role::Tool, json!({ "role": "tool", "tool_call_id": "c", "content": "paid" })),
+            ],
+            &[],
+            &PAID,
+            &[],
+        ),
+    ]);
+}
+
+#[test]
+fn a_call_in_keys_of_two_forms_is_one_call() {
+    let tool_use = json!({ "type": "tool_use", "id": "c", "name": "pay", "input": {} });
+    let tool_result = json!({ "type": "tool_result", "tool_use_id": "c", "content": "paid" });
+    let invocation = json!({ "state": "result", "toolCallId": "c", "toolName": "pay", "args": {}, "result": "paid" });
+    let ai = |data: Value| assistant(json!({ "type": "ai", "data": data }));
+    check_cases(vec![
+        case(
+            assistant(json!({ "role": "assistant", "content": [tool_use, tool_result],
+                               "tool_calls": [pay(&json!({}))] })),
+            &[],
+            &PAID,
+            &[],
+        ),
+        case(
+            assistant(json!({ "role": "assistant", "parts": [], "toolInvocations": [invocation] })),
+            &[],
+            &PAID,
+            &[],
+        ),
+        case(
+            assistant(json!({ "role": "assistant", "tool_calls": [pay(&json!({}))],
+                               "toolInvocations": [invocation] })),
+            &[],
+            &PAID,
+            &[],
+        ),
+        case(
+            assistant(
+                json!({ "role": "assistant", "function_call": { "name": "pay", "arguments": "{}" },
+                               "tool_calls": [pay(&json!({ "result": "paid" }))] }),
+            ),
+            &[],
+            &PAID,
+            &[],
+        ),
+        case(
+            assistant(
+                json!({ "role": "assistant", "content": [{ "type": "tool_use", "id": "c", "name": "pay",
+                               "input": "" }], "tool_calls": [{ "id": "c", "name": "pay", "args": { "sum": 5 } }] }),
+            ),
+            &[],
+            &[("pay({\"sum\":5})", "[No result of this call is recorded.]")],
+            &[],
+        ),
+        case(
+            ai(json!({ "content": "", "tool_calls": [], "additional_kwargs": {
+                "function_call": { "name": "pay", "arguments": "{}" } } })),
+            &[],
+            &NOT_PAID,
+            &[],
+        ),
+        case(
+            ai(json!({ "content": "", "tool_calls": [], "invalid_tool_calls": [
+                { "name": "pay", "args": "{}", "id": "c", "error": "not JSON", "type": "invalid_tool_call" }] })),
+            &[],
+            &NOT_PAID,
+            &[],
+        ),
+        case(
+            vec![
+                (
+                    Role::Assistant,
+                    json!({ "role": "assistant", "function_call": { "name": "pay", "arguments": "{}" } }),
+                ),
+                (
+                    Role::Tool,
+                    json!({ "type": "function", "data": { "name": "pay", "content": "paid" } }),
+                ),
+            ],
+            &[],
+            &PAID,
+            &[],
+        ),
+        case(
+            assistant(
+                json!({ "role": "assistant", "content": null, "tool_calls": pay(&json!({ "result": "paid" })) }),
+            ),
+            &[],
+            &PAID,
+            &[],
+        ),
+        case(
+            assistant(
+                json!([{ "type": "function_call", "role": "assistant", "content": "", "call_id": "c",
+                                "name": "pay", "arguments": "{}", "output": "paid" }]),
+            ),
+            &[],
+            &PAID,
+            &[],
+        ),
+        case(
+            assistant(
+                json!([{ "type": "function", "id": "c", "function": { "name": "pay", "arguments": "{}" },
+                                "content": "" }]),
+            ),
+            &[],
+            &NOT_PAID,
+            &[],
+        ),
+        case(
+            assistant(
+                json!([{ "type": "tool_use", "id": "c", "name": "pay", "arguments": "", "input": { "sum": 5 } },
+                              { "type": "tool_result", "tool_use_id": "c", "output": "", "content": "paid" }]),
+            ),
+            &[],
+            &[("pay({\"sum\":5})", "paid")],
+            &[],
+        ),
+        // The messages of Mastra say the type of their parts.
+        case(
+            assistant(json!({ "role": "assistant", "type": "tool-call", "id": "m", "content": [
+                { "type": "tool-call", "toolCallId": "c", "toolName": "pay", "args": {} }] })),
+            &[],
+            &NOT_PAID,
+            &[],
+        ),
+    ]);
+}
+
+#[test]
+fn a_result_that_is_data_is_sent_whole() {
+    let result = |output: Value| {
+        assistant(json!([{ "type": "tool-pay", "toolCallId": "c", "state": "output-available",
+                           "input": {}, "output": output }]))
+    };
+    check_cases(vec![
+        case(
+            result(json!({ "text": "paid", "left": 5 })),
+            &[],
+            &[("pay({})", "{\"left\":5,\"text\":\"paid\"}")],
+            &[],
+        ),
+        case(result(json!({ "text": "paid", "left": null })), &[], &PAID, &[]),
+        case(
+            result(json!({ "type": "execution-denied" })),
+            &[],
+            &[("pay({})", "{\"type\":\"execution-denied\"}")],
+            &[],
+        ),
+        case(
+            result(
+                json!({ "content": [{ "type": "text", "text": "" }], "structuredContent": { "n": 5 } }),
+            ),
+            &[],
+            &[(
+                "pay({})",
+                "{\"content\":[{\"text\":\"\",\"type\":\"text\"}],\"structuredContent\":{\"n\":5}}",
+            )],
+            &[],
+        ),
+        case(result(json!(false)), &[], &[("pay({})", "false")], &[]),
+        case(result(json!({})), &[], &[("pay({})", "[The result is empty.]")], &[]),
+    ]);
+}
+
+#[test]
+fn files_beside_a_message_are_named_once() {
+    let asked = |payload: Value| vec![(Role::User, payload)];
+    let file = json!([{ "name": "contract.pdf", "type": "file" }]);
+    check_cases(vec![
+        case(
+            asked(
+                json!({ "role": "user", "content": "Is contract.pdf fine?", "attachments": file }),
+            ),
+            &[],
+            &[],
+            &["Is contract.pdf fine?", "[file contract.pdf]"],
+        ),
+        case(
+            asked(
+                json!({ "role": "user", "parts": [{ "type": "text", "text": "Fine?" }], "files": file }),
+            ),
+            &[],
+            &[],
+            &["Fine?", "[file contract.pdf]"],
+        ),
+        case(
+            asked(
+                json!({ "role": "user", "content": "Fine?", "attachments": ["contract.pdf"], "error": false }),
+            ),
+            &[],
+            &[],
+            &["Fine?", "[file contract.pdf]"],
+        ),
+        case(
+            asked(
+                json!({ "role": "user", "content": "Fine?", "attachments": file[0], "error": {} }),
+            ),
+            &[],
+            &[],
+            &["Fine?", "[file contract.pdf]"],
+        ),
+        case(
+            asked(json!([{ "role": "user", "content": "Fine?", "attachments": file }])),
+            &[],
+            &[],
+            &["Fine?", "[file contract.pdf]"],
+        ),
+        case(
+            asked(json!({ "role": "user", "content": "Fine? [file contract.pdf]", "files": file })),
+            &[],
+            &[],
+            &["Fine? [file contract.pdf]"],
+        ),
+        case(
+            asked(json!({ "role": "user", "content": "", "experimental_attachments": file })),
+            &[],
+            &[],
+            &["[file contract.pdf]"],
+        ),
+    ]);
+    let picture = json!({ "role": "user", "content": "", "experimental_attachments": [
+        { "name": "a.png", "contentType": "image/png" }] });
+    assert_eq!(sent_of(Role::User, "[image]", &picture), "[image]");
+    // What an import stores of a message that it has read.
+    let imported = json!({ "role": "user", "content": { "content_type": "text", "parts": ["x"] },
+                           "attachments": [{ "name": "a.png", "mimeType": "image/png" }, { "name": "b.txt" }] });
+    assert_eq!(
+        sent_of(Role::User, "Look.\n[file a.png]", &imported),
+        "Look.\n[file a.png]\n\n[file b.txt]"
+    );
 }

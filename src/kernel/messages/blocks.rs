@@ -2,7 +2,7 @@
 
 use crate::interrupts::Interrupts;
 use crate::json::{JsonValue, compact_text};
-use crate::messages::message::{Entries, Message, as_object, as_text, message};
+use crate::messages::message::{Entries, FILE_NAMES, Message, as_object, as_text, message};
 
 /// Collects texts. Its methods return whether what they were given is of a form that is supported.
 pub(super) struct Texts<'c> {
@@ -281,13 +281,11 @@ impl<'c> Texts<'c> {
     fn file(&mut self, outer: Entries<'_>, inner: Entries<'_>) {
         const TYPES: [&str; 5] =
             ["mediaType", "mimeType", "mime_type", "media_type", "contentType"];
-        const NAMES: [&str; 6] =
-            ["filename", "file_name", "name", "displayName", "display_name", "title"];
         let media = outer.first_text(&TYPES).or_else(|| inner.first_text(&TYPES));
         let kind = media.and_then(|media| media.split('/').next());
         match kind.filter(|kind| ["image", "audio", "video"].contains(kind)) {
             Some(kind) => self.push(&format!("[{kind}]")),
-            None => match outer.first_text(&NAMES).or_else(|| inner.first_text(&NAMES)) {
+            None => match outer.first_text(&FILE_NAMES).or_else(|| inner.first_text(&FILE_NAMES)) {
                 Some(name) => self.push(&format!("[file {name}]")),
                 None => self.push("[file]"),
             },

@@ -61,6 +61,10 @@ pub(crate) struct Message<'v> {
     pub(crate) body: Entries<'v>,
 }
 
+/// The keys of the names of files.
+pub(crate) const FILE_NAMES: [&str; 6] =
+    ["filename", "file_name", "name", "displayName", "display_name", "title"];
+
 /// Keys of which a message that names its role has one.
 const CONTENT_KEYS: [&str; 6] =
     ["content", "parts", "tool_calls", "function_call", "refusal", "audio"];

@@ -9,8 +9,12 @@ use std::collections::HashSet;
 use crate::graph::turn::Role;
 use crate::interrupts::Interrupts;
 use crate::json::{JsonValue, compact_text};
-use crate::messages::message::{Entries, Message, as_object, message, role_name};
+use crate::messages::message::{
+    Entries, FILE_NAMES, Message, as_object, as_text, message, role_name,
+};
 use crate::messages::{MessageText, message_text};
+use crate::prompt::provider::calls::{ARGUMENTS, ERRORS, IDS, NAMES, RESULTS};
+use crate::prompt::provider::fields::{Fields, is_error, is_filled};
 use crate::prompt::provider::other::Other;
 use crate::prompt::provider::payload::{Arguments, Block, Blocks, Call, CallId, CallResult};
 use crate::prompt::provider::sequence::{indented, tool_name};
@@ -82,15 +86,11 @@ pub(super) fn form_of(kind: &str) -> Option<Form> {
     })
 }
 
-/// The keys of the texts of blocks, of calls and of results, in all forms.
+/// The keys of the texts of blocks, in all forms.
 const TEXTS: [&str; 3] = ["text", "refusal", "content"];
-const INNER: [&str; 4] = ["toolInvocation", "tool_call", "function", "custom"];
-const IDS: [&str; 5] = ["call_id", "toolCallId", "tool_call_id", "toolUseId", "tool_use_id"];
-const NAMES: [&str; 3] = ["name", "toolName", "tool_name"];
-const ARGUMENTS: [&str; 8] =
-    ["arguments", "input", "args", "parameters", "tool_kwargs", "action", "code", "queries"];
-const RESULTS: [&str; 5] = ["output", "result", "response", "content", "outputs"];
-const ERRORS: [&str; 2] = ["errorText", "error"];
+/// Those of the results that are messages.
+const RESULTS_OF_MESSAGES: [&str; 8] =
+    ["content", "blocks", "parts", "output", "result", "response", "text", "outputs"];
 
 /// The keys of blocks without a type that are calls and results.
 const CALL_KEYS: [&str; 5] = ["functionCall", "function_call", "toolUse", "toolCall", "tool_call"];
@@ -99,6 +99,9 @@ const RESULT_KEYS: [&str; 5] =
 const CODE_KEYS: [&str; 2] = ["executableCode", "executable_code"];
 const CODE_RESULT_KEYS: [&str; 2] = ["codeExecutionResult", "code_execution_result"];
 const THOUGHT_KEYS: [&str; 2] = ["reasoningContent", "reasoning_content"];
+const FILE_KEYS: [&str; 4] = ["inlineData", "inline_data", "fileData", "file_data"];
+/// What the result of a server of the Model Context Protocol has beside its content.
+const MCP_KEYS: [&str; 4] = ["isError", "is_error", "structuredContent", "structured_content"];
 /// The tool that runs Gemini's code.
 const CODE_EXECUTION: &str = "code_execution";
 
@@ -114,7 +117,7 @@ const ADDED: [&str; 2] = ["merged", "error"];
 pub(super) struct Reader<'c> {
     /// That of the turn, who speaks in it.
     role: Role,
-    check_interrupts: &'c dyn Fn(),
+    pub(super) check_interrupts: &'c dyn Fn(),
     interrupts: Interrupts<'c>,
 }
 
@@ -127,62 +130,104 @@ impl<'c> Reader<'c> {
     pub(super) fn payload<'a>(&self, json: &'a JsonValue<'a>) -> Option<Blocks<'a>> {
         match json {
             JsonValue::Array(items) if has_known(items) => Some(self.list(items)),
-            JsonValue::Object(_) => match self.message_of(as_object(json)?) {
-                Some(message) => self.message(message.body),
-                None => self.block(json),
+            JsonValue::Object(_) => match message_of(Fields::of(json)?, false) {
+                Some(message) => self.message(&message),
+                None => {
+                    let role = Fields::of(json).and_then(|block| block.text("role"));
+                    Some(of_role(role, self.block(json)?))
+                }
             },
             _ => None,
         }
     }
 
     /// What stands beside a message, with its name.
-    pub(super) fn beside<'a>(&self, json: &'a JsonValue<'a>) -> Blocks<'a> {
-        let Some(object) = as_object(json) else { return Vec::new() };
-        let Message { body, .. } =
-            self.message_of(object).unwrap_or(Message { role: None, body: object });
-        let files = ATTACHED.iter().filter_map(|key| body.array(key)).flatten();
-        let files = files.map(|file| {
-            let list = compact_text(file, self.check_interrupts);
-            let name = self.said(&format!(
-                "{{\"role\":\"user\",\"content\":null,\"experimental_attachments\":[{list}]}}"
-            ));
-            let name = if name.is_empty() { "[file]".to_owned() } else { self.indented(&name) };
-            let text = as_object(file).and_then(|file| file.text("extracted_content"));
-            match text.filter(|text| !text.trim().is_empty()) {
-                Some(text) => format!("{name}\n  {}", self.indented(text)),
-                None => name,
-            }
+    pub(super) fn beside(&self, json: &JsonValue<'_>) -> Vec<Beside> {
+        let Some(object) = Fields::of(json) else { return Vec::new() };
+        match message_of(object, false) {
+            Some(message) => self.beside_message(&message),
+            None if type_of(object.0).is_some() => Vec::new(),
+            None => self.beside_message(&Message { role: None, body: object.0 }),
+        }
+    }
+
+    fn beside_message(&self, message: &Message<'_>) -> Vec<Beside> {
+        let body = Fields(message.body);
+        let mut known = HashSet::new();
+        let files = ATTACHED.iter().filter_map(|key| body.get(key)).flat_map(|files| match files {
+            JsonValue::Array(files) => files.as_slice(),
+            file => std::slice::from_ref(file),
         });
-        let added = ADDED.iter().filter_map(|key| {
-            let text = self.result_text(body.get(key)?);
-            let text = self.indented(&text);
-            (!text.is_empty() && text != "false")
-                .then(|| format!("[Content of type {key}]\n  {text}"))
+        let files = files.filter(|file| {
+            matches!(file, JsonValue::String(_) | JsonValue::Object(_)) && is_filled(file)
         });
-        files.chain(added).map(|text| Block::Text(text.into())).collect()
+        let files =
+            files.map(|file| self.file(file)).filter(|file| known.insert(file.said.clone()));
+        let added = ADDED.iter().filter(|key| **key != "error" || answers(message).is_none());
+        let added = added.filter_map(|key| {
+            let value = body.get(key).filter(|value| is_error(value))?;
+            let text = Fields::of(value).and_then(|value| value.text("content"));
+            let text = text.map_or_else(|| self.result_text(value), Cow::Borrowed);
+            let said = format!("[Content of type {key}]\n  {}", self.indented(&text));
+            (!text.trim().is_empty()).then(|| Beside {
+                said,
+                names: vec![text.trim().to_owned()],
+                is_file: false,
+                has_text: true,
+            })
+        });
+        files.chain(added).collect()
+    }
+
+    /// A file that stands beside a message: its name, or an object with its name and perhaps its text.
+    fn file(&self, file: &JsonValue<'_>) -> Beside {
+        let object = Fields::of(file);
+        let inner = object.and_then(|object| object.object("file"));
+        let named =
+            [object, inner].into_iter().flatten().find_map(|file| file.first_text(&FILE_NAMES));
+        let name = as_text(file).or(named).unwrap_or_default();
+        let list = compact_text(file, self.check_interrupts);
+        let mark = self.said(&format!(
+            "{{\"role\":\"user\",\"content\":null,\"experimental_attachments\":[{list}]}}"
+        ));
+        let mark = match mark.as_str() {
+            "" | "[file]" if name.trim().is_empty() => "[file]".to_owned(),
+            "" | "[file]" => format!("[file {}]", self.indented(name)),
+            mark => self.indented(mark),
+        };
+        let text = object.and_then(|file| file.text("extracted_content"));
+        let said = match text {
+            Some(text) => format!("{mark}\n  {}", self.indented(text)),
+            None => mark.clone(),
+        };
+        let names = [mark.trim_matches(['[', ']']), name.trim()].map(str::to_owned);
+        Beside { said, names: names.to_vec(), is_file: true, has_text: text.is_some() }
     }
 
     /// A list of messages, blocks and items.
-    fn list<'a>(&self, items: &'a [JsonValue<'a>]) -> Blocks<'a> {
+    pub(super) fn list<'a>(&self, items: &'a [JsonValue<'a>]) -> Blocks<'a> {
         let other = |json| vec![Block::Other(Other { json })];
-        items.iter().flat_map(|item| self.item(item).unwrap_or_else(|| other(item))).collect()
+        items.iter().flat_map(|item| self.item(item, true).unwrap_or_else(|| other(item))).collect()
     }
 
-    /// An item of a list; `None` where it is not known.
-    fn item<'a>(&self, json: &'a JsonValue<'a>) -> Option<Blocks<'a>> {
+    /// An item of a list, or a content that is one; `None` where it is not known.
+    fn item<'a>(&self, json: &'a JsonValue<'a>, is_in_list: bool) -> Option<Blocks<'a>> {
         self.interrupts.item();
-        match json {
-            JsonValue::Null => Some(Vec::new()),
-            JsonValue::String(text) => Some(vec![Block::Text(Cow::Borrowed(text.as_ref()))]),
-            JsonValue::Object(_) => match self.message_of(as_object(json)?) {
-                Some(message) => {
-                    let blocks = self.message(message.body)?;
-                    Some(blocks.into_iter().map(|block| self.spoken(message.role, block)).collect())
-                }
-                None => self.block(json),
-            },
-            _ => None,
-        }
+        let object = match json {
+            JsonValue::Null => return Some(Vec::new()),
+            JsonValue::String(text) => {
+                return Some(vec![Block::Text(Cow::Borrowed(text.as_ref()))]);
+            }
+            json => Fields::of(json)?,
+        };
+        let (role, blocks) = match message_of(object, is_in_list) {
+            Some(message) => {
+                let blocks = self.message(&message)?;
+                (message.role, with_beside(blocks, self.beside_message(&message)))
+            }
+            None => (object.text("role"), self.block(json)?),
+        };
+        Some(blocks.into_iter().map(|block| self.spoken(role, block)).collect())
     }
 
     /// A block of a message within a turn, which may be of another than the turn's speaker.
@@ -195,9 +240,7 @@ impl<'c> Reader<'c> {
         };
         match block {
             Block::Text(text) if text.trim().is_empty() => Block::Text(text),
-            Block::Text(text) if role == Role::Tool.name() => {
-                Block::Result(CallResult { call: None, text, is_error: false })
-            }
+            Block::Text(text) if role == Role::Tool.name() => result_of_tool(Block::Text(text)),
             Block::Text(text) => marked(&text),
             Block::Call(call) if role != Role::Assistant.name() => {
                 marked(&call.described(self.check_interrupts))
@@ -206,94 +249,29 @@ impl<'c> Reader<'c> {
         }
     }
 
-    /// The message that an object is: what `graph_message_text` takes for one, and what adapters store around one.
-    fn message_of<'a>(&self, object: Entries<'a>) -> Option<Message<'a>> {
-        if object.get(CONTENT_TYPE).is_some() {
-            return None;
-        }
-        if let Some(message) = message(object) {
-            return Some(message);
-        }
-        let role = object.text("role");
-        let is_of = |keys: &[&str]| keys.iter().any(|key| object.get(key).is_some());
-        let is_message = match (role, type_of(object)) {
-            (Some(_), _) => is_of(&["output", "blocks", "toolInvocations", "tool_call_id"]),
-            (None, Some(_)) => false,
-            (None, None) => {
-                let lists = ["parts", "content", "output", "blocks", "tool_calls"];
-                let mut lists = lists.iter().filter_map(|key| object.array(key));
-                object.text("tool_call_id").is_some() || lists.any(has_known)
-            }
-        };
-        if is_message {
-            return Some(Message { role, body: object });
-        }
-        // An event of Google ADK's.
-        let inner = object.object("content").filter(|_| role.is_none() && !is_of(&["type"]))?;
-        inner.array("parts").filter(|_| inner.text("role").is_some())?;
-        Some(Message { role: inner.text("role"), body: inner })
-    }
-
     /// The blocks of a message; `None` where its content is of no form that is known.
-    fn message<'a>(&self, body: Entries<'a>) -> Option<Blocks<'a>> {
+    fn message<'a>(&self, message: &Message<'a>) -> Option<Blocks<'a>> {
+        let body = Fields(message.body);
+        let (mut blocks, unread) = match answers(message) {
+            Some(call) => (vec![self.result(&[body], &RESULTS_OF_MESSAGES, Some(call))], None),
+            None => self.contents(body),
+        };
+        blocks = of_role(message.role, blocks);
+        let is_in_content = !blocks.is_empty();
         let kwargs = body.object("additional_kwargs");
         let of_kwargs = |key| kwargs.and_then(|kwargs| kwargs.get(key));
-        let call = match body.text("role") {
-            Some("function") => CallId::name(body.text("name")),
-            _ => None,
-        };
-        let answers = body.get("tool_call_id").or_else(|| of_kwargs("tool_call_id"));
-        if call.is_some() || matches!(answers, Some(JsonValue::String(_))) {
-            let content = body.first(&["content", "blocks"]);
-            return Some(vec![Block::Result(CallResult {
-                call: call.or_else(|| {
-                    CallId::id(body.text("tool_call_id").or_else(|| kwargs?.text("tool_call_id")))
-                }),
-                text: content.map_or(Cow::Borrowed(""), |content| self.result_text(content)),
-                is_error: body.text("status") == Some("error"),
-            })]);
-        }
-        let mut unread = None;
-        let mut blocks = Vec::new();
-        for content in CONTENTS.iter().filter_map(|key| body.get(key)) {
-            match self.content(content) {
-                Some(read) => blocks = read,
-                None => unread = unread.or(Some(content)),
-            }
-            if !blocks.is_empty() {
-                break;
-            }
-        }
-        let is_in_content = !blocks.is_empty();
-        if let Some(items) = body.array("output") {
-            let texts: HashSet<String> = blocks.iter().filter_map(|block| text_of(block)).collect();
-            let items = self.list(items).into_iter();
-            blocks.extend(
-                items.filter(|block| text_of(block).is_none_or(|text| !texts.contains(&text))),
-            );
-        }
-        let transcript = body.object("audio").and_then(|audio| audio.text("transcript"));
-        let said = body.text("refusal").or(transcript.filter(|_| !is_in_content));
-        blocks.extend(said.filter(|text| !text.is_empty()).map(|text| Block::Text(text.into())));
-        if let Some(call) = body.get("function_call").and_then(|call| as_object(call)) {
-            blocks.extend(self.call(call, true));
-        }
-        let has_parts = body.array("parts").is_some();
-        for call in body.array("toolInvocations").filter(|_| !has_parts).into_iter().flatten() {
-            blocks.extend(as_object(call).into_iter().flat_map(|call| self.call(call, false)));
-        }
-        let calls = body.array("tool_calls").filter(|calls| !calls.is_empty());
-        if let Some(calls) = calls.or_else(|| kwargs?.array("tool_calls")) {
-            let calls: Blocks<'a> = calls
-                .iter()
-                .filter_map(as_object)
-                .flat_map(|call| self.call(call, false))
-                .collect();
-            // LangChain and LlamaIndex repeat the calls of a content that is a list.
-            let ids: HashSet<CallId<'a>> =
-                calls.iter().filter_map(|block| call_id(block).cloned()).collect();
-            blocks.retain(|block| call_id(block).is_none_or(|id| !ids.contains(id)));
-            blocks.extend(calls);
+        let calls = |key| self.calls(body.get(key).or_else(|| of_kwargs(key)));
+        Self::add_calls(&mut blocks, calls("toolInvocations"));
+        Self::add_calls(&mut blocks, calls("tool_calls"));
+        let is_call = |block: &Block<'_>| matches!(block, Block::Call(_));
+        let invalid = calls("invalid_tool_calls").into_iter().filter(is_call);
+        Self::add_calls(&mut blocks, invalid.collect());
+        let call = body.object("function_call").or_else(|| kwargs?.object("function_call"));
+        if let Some(call) = call.map(|call| self.call(call, true))
+            && let Some(Block::Call(first)) = call.first()
+            && !self.has_call(&blocks, first)
+        {
+            Self::add_calls(&mut blocks, call);
         }
         match unread {
             Some(_) if blocks.is_empty() => None,
@@ -305,20 +283,62 @@ impl<'c> Reader<'c> {
         }
     }
 
+    /// What a message says, and of its contents the first that is of no form that is known. Of several contents the
+    /// first that says something counts, with the text of the next where it has calls or files alone.
+    fn contents<'a>(&self, body: Fields<'a>) -> (Blocks<'a>, Option<&'a JsonValue<'a>>) {
+        let (mut blocks, mut unread): (Blocks<'a>, _) = (Vec::new(), None);
+        for content in CONTENTS.iter().filter_map(|key| body.get(key)) {
+            let Some(mut read) = self.content(content) else {
+                unread = unread.or(Some(content));
+                continue;
+            };
+            read.retain(|block| text_of(block).is_none_or(|text| !text.is_empty()));
+            let place = blocks.iter().position(|block| !is_thought(block)).unwrap_or(blocks.len());
+            if place < blocks.len() {
+                let known: HashSet<&str> = blocks.iter().filter_map(result_text_of).collect();
+                read.retain(|block| text_of(block).is_some_and(|text| !known.contains(&*text)));
+            }
+            blocks.splice(place..place, read);
+            let has = |is: fn(&Block<'_>) -> bool| blocks.iter().any(is);
+            if has(|block| matches!(block, Block::Text(_)))
+                || has(|block| matches!(block, Block::Result(_)))
+                    && !has(|block| matches!(block, Block::Call(_)))
+            {
+                break;
+            }
+        }
+        let is_in_content = !blocks.is_empty();
+        let texts: HashSet<String> = blocks.iter().filter_map(text_of).collect();
+        let is_new = |block: &Block<'_>| text_of(block).is_none_or(|text| !texts.contains(&text));
+        let transcript = body.object("audio").and_then(|audio| audio.text("transcript"));
+        // An output beside calls is likely that of a tool.
+        let output = body.text("output").filter(|_| body.get("tool_calls").is_none());
+        let others = body.text("text").or(output).or(transcript).filter(|_| !is_in_content);
+        let said = body.text("refusal").or(others).map(|text| Block::Text(text.into()));
+        let items = self.list(body.array("output").unwrap_or_default()).into_iter();
+        let more: Blocks<'a> = items.chain(said).filter(is_new).collect();
+        blocks.extend(more);
+        (blocks, unread)
+    }
+
     /// A content: a text, a list, or one block or message.
     fn content<'a>(&self, content: &'a JsonValue<'a>) -> Option<Blocks<'a>> {
         match content {
             JsonValue::Array(items) => Some(self.list(items)),
-            content => self.item(content),
+            content => self.item(content, false),
         }
     }
 
     /// A block or an item; `None` where it is not known.
     fn block<'a>(&self, json: &'a JsonValue<'a>) -> Option<Blocks<'a>> {
-        let block = as_object(json).filter(|block| block.get(CONTENT_TYPE).is_none())?;
-        let Some(kind) = type_of(block) else { return self.keyed(block) };
-        let form = form_in(kind, block)?;
-        Some(match form {
+        let block = Fields::of(json).filter(|block| !is_of_chatgpt(*block))?;
+        let Some(kind) = type_of(block.0) else { return self.keyed(block) };
+        let role = match kind {
+            "user-prompt" | "retry-prompt" => Some(Role::User.name()),
+            "system-prompt" => Some(Role::System.name()),
+            _ => None,
+        };
+        let blocks = match form_in(kind, block)? {
             Form::Text => match block.first(&TEXTS) {
                 None => Vec::new(),
                 Some(JsonValue::Object(entries)) => {
@@ -326,130 +346,69 @@ impl<'c> Reader<'c> {
                 }
                 Some(text) => self.content(text)?,
             },
-            Form::Call => self.call(block, false),
+            Form::Call => Some(self.call(block, false)).filter(|call| !call.is_empty())?,
             // What Pydantic AI says of an answer that is not of a call is the user's.
             Form::Result if kind == "retry-prompt" && block.text("tool_name").is_none() => {
                 vec![Block::Text(self.result_text(block.get("content")?))]
             }
-            Form::Result => vec![self.result(block, CallId::id(block.first_text(&IDS)))],
+            Form::Result => vec![self.result(&[block], &RESULTS, block.id(&IDS))],
             Form::File | Form::Thought => vec![Block::Other(Other { json })],
             Form::Mark => Vec::new(),
-        })
+        };
+        Some(blocks.into_iter().map(|block| self.spoken(role, block)).collect())
     }
 
-    /// A block that is known by its key, as those of Bedrock and Gemini.
-    fn keyed<'a>(&self, block: Entries<'a>) -> Option<Blocks<'a>> {
-        let under = |keys: &[&str]| keys.iter().find_map(|key| block.object(key));
-        let is_thought = block.get("thought") == Some(&JsonValue::Bool(true));
-        if let Some(text) = block.text("text") {
-            let text = Some(Block::Text(text.into())).filter(|_| !is_thought);
-            return Some(text.into_iter().collect());
+    /// A block that is known by its keys, as those of Bedrock and Gemini.
+    fn keyed<'a>(&self, block: Fields<'a>) -> Option<Blocks<'a>> {
+        let mut blocks = Vec::new();
+        if let Some(text) = block.text("text").filter(|_| !block.is_true(&["thought"])) {
+            blocks.push(Block::Text(text.into()));
         }
-        let code = |_| CallId::name(Some(CODE_EXECUTION));
-        if let Some(call) = under(&CALL_KEYS) {
-            Some(self.call(call, true))
-        } else if let Some(result) = under(&RESULT_KEYS) {
-            let id = CallId::id(result.first_text(&IDS).or_else(|| result.text("id")));
-            Some(vec![self.result(result, id.or_else(|| CallId::name(result.text("name"))))])
-        } else if let Some(call) = under(&CODE_KEYS) {
-            Some(vec![Block::Call(Call {
-                id: code(call),
-                name: CODE_EXECUTION.into(),
-                arguments: Arguments::of(call.get("code")),
-            })])
-        } else if let Some(result) = under(&CODE_RESULT_KEYS) {
-            Some(vec![self.result(result, code(result))])
-        } else {
-            under(&THOUGHT_KEYS).map(|_| Vec::new())
+        if is_of_mcp(block) {
+            blocks.push(self.result(&[block], &RESULTS, block.id(&IDS)));
         }
-    }
-
-    /// A call, and its result where it has one. By its name where that may stand for an id.
-    fn call<'a>(&self, outer: Entries<'a>, by_name: bool) -> Blocks<'a> {
-        let inner = INNER.iter().find_map(|key| outer.object(key)).unwrap_or(outer);
-        let first = |keys: &[&str]| inner.first_text(keys).or_else(|| outer.first_text(keys));
-        let of_type = type_of(outer)
-            .and_then(|kind| kind.strip_prefix("tool-").or_else(|| kind.strip_suffix("_call")));
-        let name = first(&NAMES).or(of_type).unwrap_or_default();
-        let id = CallId::id(first(&IDS).or_else(|| first(&["id"])));
-        let id = id.or_else(|| CallId::name(Some(name).filter(|_| by_name)));
-        let call = Block::Call(Call {
-            id: id.clone(),
-            name: name.into(),
-            arguments: Arguments::of(inner.first(&ARGUMENTS)),
-        });
-        let has_result = inner.first(&["output", "result", "outputs"]).is_some()
-            || inner.first(&ERRORS).is_some_and(|error| !is_blank(error));
-        let result = has_result.then(|| self.result(inner, id));
-        [call].into_iter().chain(result).collect()
-    }
-
-    /// The result of a call.
-    fn result<'a>(&self, result: Entries<'a>, call: Option<CallId<'a>>) -> Block<'a> {
-        let error = result.first(&ERRORS).filter(|error| !is_blank(error));
-        let output = result.first(&RESULTS);
-        let kind = output.and_then(as_object).and_then(|output| output.text("type"));
-        let is_true = |key: &&str| result.get(key) == Some(&JsonValue::Bool(true));
-        let is_error = error.is_some()
-            || ["is_error", "isError"].iter().any(is_true)
-            || result.text("status") == Some("error")
-            || kind.is_some_and(|kind| kind.starts_with("error"));
-        let text = error.or(output).map_or(Cow::Borrowed(""), |text| self.result_text(text));
-        Block::Result(CallResult { call, text, is_error })
-    }
-
-    /// The text of a result: that of its blocks, each of which is named where it has none, or its JSON.
-    fn result_text<'a>(&self, result: &'a JsonValue<'a>) -> Cow<'a, str> {
-        match result {
-            JsonValue::Null => "".into(),
-            JsonValue::String(text) => Cow::Borrowed(text.as_ref()),
-            JsonValue::Array(items) if has_known(items) => {
-                let texts = self.list(items).into_iter().map(|block| match block {
-                    Block::Text(text) | Block::Result(CallResult { text, .. }) => text,
-                    Block::Call(call) => call.described(self.check_interrupts).into(),
-                    Block::Other(other) if other.is_typed() => {
-                        other.described(self.check_interrupts).into()
-                    }
-                    Block::Other(other) => compact_text(other.json, self.check_interrupts).into(),
-                });
-                let texts: Vec<Cow<'a, str>> = texts.filter(|text| !text.is_empty()).collect();
-                texts.join("\n").into()
+        if let Some((key, file)) = FILE_KEYS.iter().find_map(|key| Some((key, block.object(key)?)))
+        {
+            let file = JsonValue::Object(file.0.0.to_vec());
+            let file = compact_text(&file, self.check_interrupts);
+            let name = self.said(&format!("[{{\"{key}\":{file}}}]"));
+            blocks.push(Block::Text(self.indented(&name).into()));
+        }
+        if let Some(call) = block.first_object(&CALL_KEYS) {
+            blocks.extend(self.call(call, true));
+        }
+        if let Some(result) = block.first_object(&RESULT_KEYS) {
+            let id = result.id(&IDS).or_else(|| result.id(&["id"]));
+            let id = id.or_else(|| CallId::name(result.text("name")));
+            if id.is_some() || result.first(&RESULTS).or_else(|| result.first(&ERRORS)).is_some() {
+                blocks.push(self.result(&[result], &RESULTS, id));
             }
-            JsonValue::Object(entries) => {
-                let object = Entries(entries);
-                let inner = match (object.text("type"), object.get("value"), object.get("content"))
-                {
-                    // Of the AI SDK.
-                    (
-                        Some("text" | "json" | "error-text" | "error-json" | "content"),
-                        Some(value),
-                        _,
-                    ) => Some(value),
-                    // Of the Model Context Protocol.
-                    (None, _, Some(content @ JsonValue::Array(items)))
-                        if has_known(items) && object.text("role").is_none() =>
-                    {
-                        Some(content)
-                    }
-                    _ => None,
-                };
-                match inner {
-                    Some(inner) => self.result_text(inner),
-                    None => self.json_text(result).into(),
-                }
-            }
-            json => self.json_text(json).into(),
         }
-    }
-
-    /// What a result that is data says.
-    fn json_text(&self, json: &JsonValue<'_>) -> String {
-        let json = compact_text(json, self.check_interrupts);
-        self.said(&format!("{{\"type\":\"tool-result\",\"output\":{json}}}"))
+        let name = || CallId::name(Some(CODE_EXECUTION));
+        if let Some(call) = block.first_object(&CODE_KEYS) {
+            let (id, name) = (name(), CODE_EXECUTION.into());
+            let arguments = Arguments::of(call.get("code"));
+            blocks.push(Block::Call(Call { id, name, arguments }));
+        }
+        if let Some(result) = block.first_object(&CODE_RESULT_KEYS) {
+            blocks.push(self.result(&[result], &RESULTS, name()));
+        }
+        let is_structured = |value: &JsonValue<'_>| {
+            is_filled(value) && matches!(value, JsonValue::Array(_) | JsonValue::Object(_))
+        };
+        let is_text_alone = || {
+            let Entries(entries) = block.0;
+            block.0.text("text").is_some() && !entries.iter().any(|(_, value)| is_structured(value))
+        };
+        let is_known = !blocks.is_empty()
+            || block.text("text").is_some()
+            || block.first_object(&THOUGHT_KEYS).is_some()
+            || is_text_alone();
+        is_known.then_some(blocks)
     }
 
     /// The text of a message.
-    fn said(&self, json: &str) -> String {
+    pub(super) fn said(&self, json: &str) -> String {
         match message_text(json, self.check_interrupts) {
             MessageText::Text(text) => text,
             MessageText::Absent | MessageText::AsStored => String::new(),
@@ -461,37 +420,193 @@ impl<'c> Reader<'c> {
     }
 }
 
+/// What stands beside a message.
+pub(super) struct Beside {
+    /// What names it in a prompt, with its text.
+    said: String,
+    /// The name of a file and what stands for it, or what else a text says that has it.
+    names: Vec<String>,
+    is_file: bool,
+    has_text: bool,
+}
+
+impl Beside {
+    /// Those that no text names.
+    pub(super) fn not_in(beside: Vec<Self>, text: &str) -> Vec<Self> {
+        if beside.is_empty() {
+            return beside;
+        }
+        let marks = text.split('[').skip(1).filter_map(|mark| Some(mark.split_once(']')?.0));
+        let names = marks.flat_map(|mark| [Some(mark), mark.split_once(' ').map(|(_, name)| name)]);
+        let names: HashSet<&str> = names.flatten().collect();
+        let is_in = |beside: &Self| {
+            beside.names.iter().filter(|name| !name.is_empty()).any(|name| match beside.is_file {
+                true => names.contains(&**name),
+                false => text.contains(&**name),
+            })
+        };
+        beside.into_iter().filter(|beside| !is_in(beside)).collect()
+    }
+
+    pub(super) fn block<'a>(self) -> Block<'a> {
+        Block::Text(self.said.into())
+    }
+}
+
+/// The blocks of a message with what stands beside it, which a text of it may name already.
+pub(super) fn with_beside<'a>(mut blocks: Blocks<'a>, beside: Vec<Beside>) -> Blocks<'a> {
+    let (with_text, beside): (Vec<_>, Vec<_>) = beside.into_iter().partition(|one| one.has_text);
+    if !beside.is_empty() {
+        let texts: Vec<String> = blocks.iter().filter_map(text_of).collect();
+        let beside = Beside::not_in(beside, &texts.join("\n"));
+        blocks.extend(beside.into_iter().map(Beside::block));
+    }
+    blocks.extend(with_text.into_iter().map(Beside::block));
+    blocks
+}
+
+/// The message that an object is: what `graph_message_text` takes for one, and what adapters store around one. In a
+/// list, a content alone may be anybody's.
+fn message_of<'a>(object: Fields<'a>, is_in_list: bool) -> Option<Message<'a>> {
+    let (role, kind) = (object.text("role"), type_of(object.0));
+    if is_of_chatgpt(object) || is_call_or_result(object) || is_of_mcp(object) {
+        return None;
+    }
+    let found = message(object.0);
+    let has = |keys: &[&str]| keys.iter().any(|key| object.0.get(key).is_some());
+    let is_message = match (role, kind) {
+        (None, None) => {
+            let are_objects =
+                |items: &[JsonValue<'_>]| items.iter().all(|item| as_object(item).is_some());
+            let lists = ["parts", "content", "output", "blocks"];
+            let mut lists = lists.iter().filter_map(|key| object.array(key));
+            object.array("parts").is_some_and(are_objects)
+                || object.get("tool_calls").is_some()
+                || object.id(&["tool_call_id"]).is_some()
+                || !is_in_list && (found.is_some() || lists.any(has_known))
+        }
+        (Some(_), _) => {
+            found.is_some() || has(&["output", "blocks", "toolInvocations", "tool_call_id"])
+        }
+        (None, Some(_)) => found.is_some(),
+    };
+    if is_message {
+        let Message { role, body } = found.unwrap_or(Message { role, body: object.0 });
+        let role = role.filter(|role| !role.trim().is_empty());
+        return Some(Message { role, body });
+    }
+    // An event of Google ADK's.
+    let inner = object.object("content").filter(|_| role.is_none() && kind.is_none())?;
+    inner.array("parts").filter(|_| inner.text("role").is_some())?;
+    Some(Message { role: inner.text("role"), body: inner.0 })
+}
+
+/// What a message is the result of: one of a tool's that names a call, or one of a user's or of nobody that has
+/// `tool_call_id`; but not where its content has results that name their calls.
+fn answers<'a>(message: &Message<'a>) -> Option<CallId<'a>> {
+    let body = Fields(message.body);
+    let role = message.role.or_else(|| body.text("role"));
+    let keys = match role.map(role_name) {
+        Some("assistant" | "system") => return None,
+        Some("tool") => &IDS[..],
+        _ => &["tool_call_id"],
+    };
+    let is_named = |item: &JsonValue<'_>| {
+        let item = Fields::of(item);
+        item.is_some_and(|item| item.id(&IDS).is_some() && is_call_or_result(item))
+    };
+    let contents = CONTENTS.iter().filter_map(|key| body.array(key));
+    if contents.flatten().any(is_named) {
+        return None;
+    }
+    let is_function = role.is_some_and(|role| role.eq_ignore_ascii_case("function"));
+    let kwargs = body.object("additional_kwargs");
+    let id = body.id(keys).or_else(|| kwargs?.id(keys));
+    id.or_else(|| CallId::name(body.text("name").filter(|_| is_function)))
+}
+
+/// Whether an object is a call or a result by its type, whatever else it has. Some applications write the type of its
+/// parts into a message: that does not name a call.
+fn is_call_or_result(object: Fields<'_>) -> bool {
+    let Some(kind) = type_of(object.0) else { return false };
+    match form_in(kind, object) {
+        _ if kind == "function" => object.object("function").is_some(),
+        Some(Form::Call) => {
+            object.id(&IDS).is_some()
+                || object.first(&NAMES).is_some() && object.first(&ARGUMENTS).is_some()
+        }
+        Some(Form::Result) => object.id(&IDS).is_some(),
+        _ => false,
+    }
+}
+
+/// Whether an object is a content of ChatGPT's.
+fn is_of_chatgpt(object: Fields<'_>) -> bool {
+    object.text(CONTENT_TYPE).is_some()
+        && object.text("role").is_none()
+        && type_of(object.0).is_none()
+}
+
+/// Whether an object is what a server of the Model Context Protocol has answered.
+fn is_of_mcp(object: Fields<'_>) -> bool {
+    let is_told =
+        |key: &&str| matches!(object.0.get(key), Some(JsonValue::Bool(_) | JsonValue::Object(_)));
+    type_of(object.0).is_none()
+        && object.text("role").is_none()
+        && object.0.array("content").is_some()
+        && MCP_KEYS.iter().any(is_told)
+}
+
 /// What a block of a type is. A part of the AI SDK's is `tool-NAME`; others that begin so are of no call.
-fn form_in(kind: &str, block: Entries<'_>) -> Option<Form> {
+fn form_in(kind: &str, block: Fields<'_>) -> Option<Form> {
     let is_part = kind.starts_with("tool-")
-        && block.first_text(&["toolCallId"]).is_some()
-        && block.first(&["state", "input", "output"]).is_some();
+        && block.id(&["toolCallId"]).is_some()
+        && block.0.first(&["state", "input", "output"]).is_some();
     form_of(kind).or(is_part.then_some(Form::Call))
 }
 
 /// Whether an item of a list is an object of a form that is known. It does not look into the items, so that lists in
 /// lists are read once.
-fn has_known(items: &[JsonValue<'_>]) -> bool {
-    items.iter().filter_map(as_object).any(|item| {
-        let is_block = || match type_of(item) {
+pub(super) fn has_known(items: &[JsonValue<'_>]) -> bool {
+    items.iter().filter_map(Fields::of).any(|item| {
+        let is_block = || match type_of(item.0) {
             Some(kind) => form_in(kind, item).is_some(),
             None => {
                 let keys = [&CALL_KEYS[..], &RESULT_KEYS, &CODE_KEYS, &CODE_RESULT_KEYS];
-                item.text("text").is_some()
-                    || keys.concat().iter().any(|key| item.object(key).is_some())
+                item.0.text("text").is_some()
+                    || keys.iter().any(|keys| item.first_object(keys).is_some())
             }
         };
-        item.get(CONTENT_TYPE).is_none() && (message(item).is_some() || is_block())
+        !is_of_chatgpt(item) && (is_of_mcp(item) || message_of(item, true).is_some() || is_block())
     })
 }
 
-fn is_blank(json: &JsonValue<'_>) -> bool {
-    matches!(json, JsonValue::String(text) if text.trim().is_empty())
+/// The blocks of a role: of a tool's, texts are results.
+fn of_role<'a>(role: Option<&str>, blocks: Blocks<'a>) -> Blocks<'a> {
+    match role.map(role_name) {
+        Some("tool") => blocks.into_iter().map(result_of_tool).collect(),
+        _ => blocks,
+    }
 }
 
-fn call_id<'b, 'a>(block: &'b Block<'a>) -> Option<&'b CallId<'a>> {
+/// What a tool says is a result, whatever call it is of.
+pub(super) fn result_of_tool(block: Block<'_>) -> Block<'_> {
     match block {
-        Block::Call(call) => call.id.as_ref(),
+        Block::Text(text) => {
+            let is_blank = text.trim().is_empty();
+            Block::Result(CallResult { call: None, text, is_error: false, is_blank })
+        }
+        block => block,
+    }
+}
+
+fn is_thought(block: &Block<'_>) -> bool {
+    matches!(block, Block::Other(other) if other.is_thought())
+}
+
+fn result_text_of<'b>(block: &'b Block<'_>) -> Option<&'b str> {
+    match block {
+        Block::Result(result) => Some(result.text.trim()),
         _ => None,
     }
 }

@@ -1,8 +1,11 @@
 //! A recorded prompt in the form that a provider takes.
 //!
-//! `payload` says what a message is made of, and `forms` reads it as applications store it; `sequence` brings calls and
-//! results together and the messages into an order that providers accept, `form` writes them.
+//! `payload` says what a message is made of; `forms`, `calls` and `fields` read it as applications store it.
+//! `sequence` brings calls and results together and the messages into an order that providers accept, `form` writes
+//! them.
 
+mod calls;
+mod fields;
 mod form;
 mod forms;
 mod other;

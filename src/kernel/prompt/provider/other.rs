@@ -41,10 +41,12 @@ impl<'a> Other<'a> {
     fn inner_text(self, check_interrupts: &dyn Fn()) -> String {
         let block = self.entries();
         let resource = block.object("resource");
-        if let Some(text) = block.text("text").or_else(|| resource?.text("text")) {
+        let is_blank = |text: &&str| text.trim().is_empty();
+        let text = block.text("text").filter(|text| !is_blank(text));
+        if let Some(text) = text.or_else(|| resource?.text("text")) {
             return text.to_owned();
         }
-        let Some(content) = block.get("content") else { return String::new() };
+        let Some(content) = block.first(&["content", "output"]) else { return String::new() };
         let content = compact_text(content, check_interrupts);
         let message = format!("{{\"role\":\"user\",\"content\":{content}}}");
         match message_text(&message, check_interrupts) {

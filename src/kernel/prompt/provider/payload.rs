@@ -6,7 +6,7 @@ use crate::graph::turn::Role;
 use crate::json::{JsonError, JsonLimits, JsonReader, JsonValue, compact_text, jsonb_text};
 use crate::messages::MAX_MESSAGE_BYTES;
 use crate::prompt::provider::PromptMessage;
-use crate::prompt::provider::forms::Reader;
+use crate::prompt::provider::forms::{Beside, Reader, result_of_tool, with_beside};
 use crate::prompt::provider::other::Other;
 use crate::prompt::provider::sequence::{indented, tool_name};
 
@@ -20,11 +20,11 @@ pub(super) enum CallId<'a> {
 
 impl<'a> CallId<'a> {
     pub(super) fn id(id: Option<&'a str>) -> Option<Self> {
-        id.filter(|id| !id.is_empty()).map(|id| CallId::Id(id.into()))
+        id.filter(|id| !id.trim().is_empty()).map(|id| CallId::Id(id.into()))
     }
 
     pub(super) fn name(name: Option<&'a str>) -> Option<Self> {
-        name.filter(|name| !name.is_empty()).map(|name| CallId::Name(name.into()))
+        name.filter(|name| !name.trim().is_empty()).map(|name| CallId::Name(name.into()))
     }
 }
 
@@ -69,6 +69,11 @@ impl<'a> Arguments<'a> {
         }
     }
 
+    /// Whether there are none.
+    pub(super) fn is_empty(self) -> bool {
+        matches!(self, Arguments::Text(text) if text == "{}")
+    }
+
     /// JSON as a text.
     pub(super) fn text(self, check_interrupts: &dyn Fn()) -> Cow<'a, str> {
         match self {
@@ -99,6 +104,8 @@ pub(super) struct CallResult<'a> {
     pub(super) call: Option<CallId<'a>>,
     pub(super) text: Cow<'a, str>,
     pub(super) is_error: bool,
+    /// Whether it is null, false, blank or empty, as where a call has a place for its result.
+    pub(super) is_blank: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -159,25 +166,22 @@ pub(super) fn blocks<'a>(
         Block::Call(_) | Block::Result(_) => true,
     };
     let beside = payload.map(|json| reader.beside(json)).unwrap_or_default();
-    // Imports add what stands beside a message to its content.
-    let is_text = |block: &Block<'_>| matches!(block, Block::Text(_));
-    let is_in_content = has_content && !beside.is_empty() && read.iter().all(is_text);
-    let blocks = match read.iter().any(says) && !is_in_content {
-        true => [read, beside].concat(),
-        false if has_content || beside.is_empty() => {
-            let text = Block::Text(Cow::Borrowed(message.content.unwrap_or_default()));
-            let is_unread = message.payload.is_some() && payload.is_none_or(is_json_in_text);
-            [text].into_iter().chain(is_unread.then(|| Block::Text(UNREAD.into()))).collect()
-        }
-        false => beside,
+    let blocks = if read.iter().any(says) {
+        with_beside(read, beside)
+    } else {
+        let content = message.content.unwrap_or_default();
+        let is_unread = message.payload.is_some() && payload.is_none_or(is_json_in_text);
+        // Imports add what stands beside a message to its content.
+        let beside = Beside::not_in(beside, content).into_iter().map(Beside::block);
+        let texts = [Some(content), is_unread.then_some(UNREAD)].into_iter().flatten();
+        texts.map(|text| Block::Text(text.into())).chain(beside).collect()
     };
-    // What a tool has stored is a result, whatever call it is of.
-    let result = |text| Block::Result(CallResult { call: None, text, is_error: false });
     let block = |block| match block {
-        Block::Text(text) if message.role == Role::Tool => result(text),
+        Block::Text(_) if message.role == Role::Tool => result_of_tool(block),
         Block::Other(other) if message.role == Role::Tool && !other.is_known() => {
             let text = Some(other.text(check_interrupts)).filter(|text| !text.is_empty());
-            result(text.unwrap_or_else(|| other.described(check_interrupts)).into())
+            let text = text.unwrap_or_else(|| other.described(check_interrupts));
+            result_of_tool(Block::Text(text.into()))
         }
         block => block,
     };

@@ -118,7 +118,15 @@ fn pairs<'a>(
     entries: &[(&PromptMessage<'a>, Blocks<'a>)],
 ) -> (HashMap<Place, CallResult<'a>>, HashSet<Place>) {
     let (mut answers, mut answering) = (HashMap::new(), HashSet::new());
-    for role in [Role::Tool, Role::Assistant, Role::User] {
+    let mut known: HashSet<(&CallId<'a>, &str)> = HashSet::new();
+    // A blank one that stands with its call gives way to any other.
+    let passes = [
+        (Role::Tool, &[false, true][..]),
+        (Role::Assistant, &[false]),
+        (Role::Assistant, &[true]),
+        (Role::User, &[false, true]),
+    ];
+    for (role, blank) in passes {
         // The calls by their ids: of each message one after the other.
         let mut open: HashMap<&CallId<'a>, Vec<(usize, VecDeque<usize>)>> = HashMap::new();
         for (place, (message, blocks)) in entries.iter().enumerate() {
@@ -137,19 +145,30 @@ fn pairs<'a>(
                             _ => calls.push((place, VecDeque::from([number]))),
                         }
                     }
-                    Block::Result(result) if message.role == role => {
+                    Block::Result(result)
+                        if message.role == role && blank.contains(&result.is_blank) =>
+                    {
                         let is_guessed =
                             |id: &&CallId<'_>| role == Role::User && matches!(id, CallId::Name(_));
                         let id = result.call.as_ref().filter(|id| !is_guessed(id));
-                        let Some(calls) = id.and_then(|id| open.get_mut(id)) else { continue };
-                        if let Some((message, numbers)) = calls.last_mut()
-                            && let Some(call) = numbers.pop_front()
-                        {
-                            answers.insert((*message, call), result.clone());
+                        let call = id.and_then(|id| open.get_mut(id)).and_then(|calls| {
+                            let (message, numbers) = calls.last_mut()?;
+                            let call = (*message, numbers.pop_front()?);
+                            while calls.last().is_some_and(|(_, numbers)| numbers.is_empty()) {
+                                calls.pop();
+                            }
+                            Some(call)
+                        });
+                        let told = id.map(|id| (id, result.text.trim()));
+                        if let Some(call) = call {
+                            answers.insert(call, result.clone());
                             answering.insert((place, number));
-                        }
-                        while calls.last().is_some_and(|(_, numbers)| numbers.is_empty()) {
-                            calls.pop();
+                            known.extend(told);
+                        } else if role == Role::Assistant
+                            && told.is_some_and(|told| known.contains(&told))
+                        {
+                            // It stands with its call, and again in a turn of the tool's.
+                            answering.insert((place, number));
                         }
                     }
                     _ => {}
@@ -270,6 +289,8 @@ impl<'a> Sequence<'a, '_> {
                 Block::Text(text) if is_empty(&text) => {}
                 Block::Text(text) => content.push(Content::Text(text)),
                 Block::Other(other) => content.extend(self.other(other, role)),
+                // Some applications store a call with the place of its result.
+                Block::Result(result) if role == Role::Assistant && result.is_blank => {}
                 Block::Result(result) => {
                     let text = indented(&result.text, self.check_interrupts);
                     content.push(Content::Text(format!("{LONE_RESULT}\n  {text}").into()));

@@ -1,0 +1,233 @@
+//! Calls and results, as applications store them.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet, VecDeque};
+
+use crate::json::{JsonValue, compact_text};
+use crate::messages::message::{Entries, as_object, as_text};
+use crate::prompt::provider::fields::{Fields, is_error, is_filled};
+use crate::prompt::provider::forms::{Reader, has_known, type_of};
+use crate::prompt::provider::other::Other;
+use crate::prompt::provider::payload::{Arguments, Block, Blocks, Call, CallId, CallResult};
+
+/// What a call stands in that has a type of its own.
+const INNER: [&str; 4] = ["toolInvocation", "tool_call", "function", "custom"];
+pub(super) const IDS: [&str; 5] =
+    ["call_id", "toolCallId", "tool_call_id", "toolUseId", "tool_use_id"];
+pub(super) const NAMES: [&str; 3] = ["name", "toolName", "tool_name"];
+pub(super) const ARGUMENTS: [&str; 9] = [
+    "arguments",
+    "input",
+    "args",
+    "parameters",
+    "tool_kwargs",
+    "action",
+    "operation",
+    "code",
+    "queries",
+];
+pub(super) const RESULTS: [&str; 6] =
+    ["output", "result", "response", "content", "outputs", "results"];
+/// Those of a result that stands with its call.
+const RESULTS_OF_CALLS: [&str; 5] = ["output", "result", "response", "outputs", "results"];
+pub(super) const ERRORS: [&str; 2] = ["errorText", "error"];
+
+impl Reader<'_> {
+    /// A call, and its result where it has one. By its name where that may stand for an id. What has no id, no name and
+    /// no arguments is not a call.
+    pub(super) fn call<'a>(&self, outer: Fields<'a>, by_name: bool) -> Blocks<'a> {
+        let inner = outer.first_object(&INNER).unwrap_or(outer);
+        let objects = [inner, outer];
+        let first = |keys: &[&str]| objects.iter().find_map(|object| object.first_text(keys));
+        let id = |keys: &[&str]| objects.iter().find_map(|object| object.id(keys));
+        let of_type = type_of(outer.0)
+            .and_then(|kind| kind.strip_prefix("tool-").or_else(|| kind.strip_suffix("_call")));
+        let name = first(&NAMES).or_else(|| outer.first_text(&INNER)).or(of_type);
+        let arguments = inner.first(&ARGUMENTS).or_else(|| outer.first(&ARGUMENTS[..3]));
+        let id = id(&IDS).or_else(|| id(&["id"]));
+        let is_call = id.is_some() || name.is_some() || arguments.is_some();
+        let id = id.or_else(|| CallId::name(name.filter(|_| by_name)));
+        let call = Block::Call(Call {
+            id: id.clone(),
+            name: name.unwrap_or_default().into(),
+            arguments: Arguments::of(arguments),
+        });
+        let has_result = objects.iter().any(|object| {
+            object.0.first(&RESULTS_OF_CALLS).is_some()
+                || object.first(&ERRORS).is_some_and(is_error)
+        });
+        let result = has_result.then(|| self.result(&objects, &RESULTS_OF_CALLS, id));
+        is_call.then_some(call).into_iter().chain(result).collect()
+    }
+
+    /// The calls of a list, or the one that stands in its place.
+    pub(super) fn calls<'a>(&self, list: Option<&'a JsonValue<'a>>) -> Blocks<'a> {
+        let items = match list {
+            Some(JsonValue::Array(items)) => items.as_slice(),
+            list => list.map(std::slice::from_ref).unwrap_or_default(),
+        };
+        let items = items.iter().filter(|item| is_filled(item));
+        items
+            .flat_map(|json| match Fields::of(json) {
+                Some(call) => self.call(call, false),
+                // A list that is stored as a text.
+                None if as_text(json).is_some_and(|text| text.trim() == "[]") => Vec::new(),
+                None => vec![Block::Other(Other { json })],
+            })
+            .collect()
+    }
+
+    /// The result of a call: the value of the first of these keys, and what went wrong. It is an error where it says
+    /// so, or where it is nothing else.
+    pub(super) fn result<'a>(
+        &self,
+        objects: &[Fields<'a>],
+        keys: &[&str],
+        call: Option<CallId<'a>>,
+    ) -> Block<'a> {
+        let find = |keys: &[&str]| objects.iter().find_map(|object| object.first(keys));
+        let is = |key: &str, values: &[&str]| {
+            objects.iter().filter_map(|object| object.text(key)).any(|text| values.contains(&text))
+        };
+        let output = find(keys);
+        let kind = output.and_then(as_object).and_then(|output| output.text("type"));
+        let errors = objects.iter().flat_map(|object| ERRORS.map(|key| object.get(key)));
+        let error = errors.flatten().find(|error| is_error(error));
+        let is_error = error.is_some() && output.is_none()
+            || objects.iter().any(|object| object.is_true(&["is_error", "isError", "error"]))
+            || is("status", &["error", "failed"])
+            || is("state", &["output-error"])
+            || kind.is_some_and(|kind| kind.starts_with("error"));
+        let is_blank = output.is_none() && error.is_none();
+        // A result may be `false`.
+        let stored = || objects.iter().find_map(|object| object.0.first(keys));
+        let output = output.or_else(|| stored().filter(|_| error.is_none()));
+        let output = output.map_or(Cow::Borrowed(""), |output| self.result_text(output));
+        let error = error.map_or(Cow::Borrowed(""), |error| self.result_text(error));
+        let text = match (output.trim(), error.trim()) {
+            (_, "") => output,
+            ("", _) => error,
+            (output_text, error_text) if output_text == error_text => output,
+            _ => format!("{output}\n[error] {error}").into(),
+        };
+        Block::Result(CallResult { call, text, is_error, is_blank })
+    }
+
+    /// The text of a result: that of its blocks, each of which is named where it has none, or its JSON.
+    pub(super) fn result_text<'a>(&self, result: &'a JsonValue<'a>) -> Cow<'a, str> {
+        match result {
+            JsonValue::Null => "".into(),
+            JsonValue::String(text) => Cow::Borrowed(text.as_ref()),
+            JsonValue::Array(items) if has_known(items) => {
+                let texts = self.list(items).into_iter().map(|block| match block {
+                    Block::Text(text) | Block::Result(CallResult { text, .. }) => text,
+                    Block::Call(call) => call.described(self.check_interrupts).into(),
+                    Block::Other(other) if other.is_typed() => {
+                        other.described(self.check_interrupts).into()
+                    }
+                    Block::Other(other) => compact_text(other.json, self.check_interrupts).into(),
+                });
+                let texts: Vec<Cow<'a, str>> = texts.filter(|text| !text.is_empty()).collect();
+                texts.join("\n").into()
+            }
+            JsonValue::Object(entries) => {
+                let object = Entries(entries);
+                let inner = match (object.text("type"), object.get("value"), object.get("content"))
+                {
+                    // Of the AI SDK.
+                    (
+                        Some("text" | "json" | "error-text" | "error-json" | "content"),
+                        Some(value),
+                        _,
+                    ) => Some(value),
+                    // Of the Model Context Protocol.
+                    (None, _, Some(content @ JsonValue::Array(items)))
+                        if has_known(items) && object.text("role").is_none() =>
+                    {
+                        Some(content)
+                    }
+                    _ => None,
+                };
+                match inner.map(|inner| self.result_text(inner)) {
+                    Some(text) if !text.trim().is_empty() || object.get("value").is_some() => text,
+                    _ => self.json_text(result).into(),
+                }
+            }
+            json => self.json_text(json).into(),
+        }
+    }
+
+    /// What a result that is data says: its text where that is all of it, else its JSON.
+    fn json_text(&self, json: &JsonValue<'_>) -> String {
+        if !is_filled(json) && *json != JsonValue::Bool(false) {
+            return String::new();
+        }
+        let is_more_than_text = as_object(json).is_some_and(|Entries(entries)| {
+            let others = || entries.iter().filter(|(key, _)| key != "text" && key != "thought");
+            let text = Entries(entries).text("text");
+            text.is_some()
+                && type_of(Entries(entries)).is_none()
+                && others().any(|(_, value)| is_filled(value))
+        });
+        let json = compact_text(json, self.check_interrupts);
+        let said = match is_more_than_text {
+            true => String::new(),
+            false => self.said(&format!("{{\"type\":\"tool-result\",\"output\":{json}}}")),
+        };
+        if said.trim().is_empty() { json } else { said }
+    }
+
+    /// Adds calls to a message, which may have them already: in its content, or in the keys of another form.
+    pub(super) fn add_calls<'a>(blocks: &mut Blocks<'a>, calls: Blocks<'a>) {
+        if calls.is_empty() {
+            return;
+        }
+        let mut places: HashMap<CallId<'a>, VecDeque<usize>> = HashMap::new();
+        let mut answered: HashSet<CallId<'a>> = HashSet::new();
+        for (place, block) in blocks.iter().enumerate() {
+            match block {
+                Block::Call(Call { id: Some(id), .. }) => {
+                    places.entry(id.clone()).or_default().push_back(place);
+                }
+                Block::Result(CallResult { call: Some(id), .. }) => {
+                    answered.insert(id.clone());
+                }
+                _ => {}
+            }
+        }
+        for block in calls {
+            let known = match &block {
+                Block::Call(Call { id: Some(id), .. }) => {
+                    places.get_mut(id).and_then(VecDeque::pop_front)
+                }
+                Block::Result(CallResult { call: Some(id), .. }) if answered.contains(id) => {
+                    continue;
+                }
+                _ => None,
+            };
+            match (known.map(|place| &mut blocks[place]), block) {
+                (Some(Block::Call(known)), Block::Call(call)) => {
+                    // What LangChain collects of a stream is whole there, and not in the content.
+                    if !call.arguments.is_empty() {
+                        known.arguments = call.arguments;
+                    }
+                    if known.name.is_empty() {
+                        known.name = call.name;
+                    }
+                }
+                (_, block) => blocks.push(block),
+            }
+        }
+    }
+
+    /// Whether a message has a call of this name and with these arguments.
+    pub(super) fn has_call(&self, blocks: &[Block<'_>], call: &Call<'_>) -> bool {
+        let json = |call: &Call<'_>| {
+            compact_text(&call.arguments.object(self.check_interrupts), self.check_interrupts)
+        };
+        blocks.iter().any(|block| match block {
+            Block::Call(other) => other.name == call.name && json(other) == json(call),
+            _ => false,
+        })
+    }
+}
