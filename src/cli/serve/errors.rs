@@ -51,7 +51,11 @@ impl Refusal {
     /// An error that the server raised.
     pub(crate) fn of_server(error: &DbError) -> Self {
         Refusal {
-            status: status_of(error.code()),
+            // A graph without words is not a fault of the service: its client asks in words, and can be told so.
+            status: match error.detail() {
+                Some("NO_WORDS") => StatusCode::UNPROCESSABLE_ENTITY,
+                _ => status_of(error.code()),
+            },
             sqlstate: Some(error.code().code().to_owned()),
             message: shortened(error.message(), MAX_TEXT_BYTES),
             detail: error.detail().map(|text| shortened(text, MAX_TEXT_BYTES)),

@@ -10,8 +10,10 @@ use axum::extract::{DefaultBodyLimit, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use axum::routing::{get, post};
+use postgres::types::Type;
 
 use super::errors::{JsonText, Refusal};
+use super::transaction::Transaction;
 use super::{MAX_DOCUMENT_BYTES, Shared};
 
 /// The files of the page: what they are served as, and where.
@@ -56,6 +58,7 @@ pub(super) fn data() -> Router<Shared> {
         .route("/page/context", post(context::context))
         .route("/page/why", post(context::why))
         .route("/page/diff", post(context::diff))
+        .route("/page/document", post(context::document))
         .route("/page/register", post(documents::register))
         .route("/page/check", check)
 }
@@ -64,12 +67,21 @@ pub(super) fn data() -> Router<Shared> {
 async fn about(State(service): State<Shared>) -> Result<JsonText, Refusal> {
     let query = "SELECT json_build_object('version', {schema}.graph_kernel_version(), 'server', \
                  current_setting('server_version'), 'role', current_user, 'database', current_database(), \
-                 'graph', graph_kernel.chosen_graph(), 'can_register', NOT pg_is_in_recovery() AND EXISTS ( \
+                 'graph', graph_kernel.chosen_graph(), 'no_words', $1::text, 'can_register', NOT pg_is_in_recovery() AND EXISTS ( \
                  SELECT FROM pg_proc AS p WHERE p.pronamespace = 'graph_kernel'::regnamespace \
                  AND p.proname = 'register_policy' AND has_function_privilege(p.oid, 'EXECUTE')), \
                  'policies', (SELECT coalesce(json_agg(json_build_object('name', coalesce(p.name, p.params_hash), \
                  'policy', p.policy::json, 'is_preset', p.registered_by IS NULL)), '[]') \
                  FROM {schema}.graph_policies AS p))::text";
-    let text = service.read(move |transaction| transaction.text(query, &[])).await?;
+    // Whether there are words to search by, a search alone says; its hint is how to have them.
+    let probe = "SELECT count(*)::text FROM {schema}.graph_search(NULL::real[], 'word'::text, 1, '{}'::jsonb)";
+    let no_words = match service.read(move |transaction| transaction.text(probe, &[])).await {
+        Err(refusal) if refusal.detail.as_deref() == Some("NO_WORDS") => Some(refusal.hint),
+        _ => None,
+    }
+    .map(Option::unwrap_or_default);
+    let work =
+        move |transaction: &mut Transaction| transaction.text(query, &[(&no_words, Type::TEXT)]);
+    let text = service.read(work).await?;
     Ok(JsonText(text.unwrap_or_default()))
 }

@@ -72,6 +72,7 @@ const browser = await chromium.launchPersistentContext(userFolder, {
   viewport: { width: 1280, height: 800 },
   colorScheme: 'light',
 });
+await browser.grantPermissions(['clipboard-read', 'clipboard-write']);
 const page = await browser.newPage();
 page.setDefaultTimeout(15000);
 page.on('pageerror', (error) => errors.push(String(error)));
@@ -131,6 +132,10 @@ await test('a session opens at its latest turn, with the prompt that graph_messa
   );
 });
 
+/** What has the focus: its id, or its first class. */
+const focused = () =>
+  page.evaluate(() => document.activeElement.id || document.activeElement.getAttribute('class')?.split(' ')[0] || null);
+
 await test('what is cached is the beginning that the step before has, too', async () => {
   const text = plain(await page.locator('#cached').textContent());
   const before = rows(
@@ -139,7 +144,7 @@ await test('what is cached is the beginning that the step before has, too', asyn
   const [now, was] = [latest, before].map((id) => rows(`SELECT turn_id, tokens FROM graph_messages('${id}', 'chat')`));
   let [n, tokens] = [0, 0];
   while (n < was.length && now[n].turn_id === was[n].turn_id) tokens += now[n++].tokens;
-  assert.match(text, new RegExp(`the first ${n} messages, ${tokens} tokens`));
+  assert.match(text, new RegExp(`^As in the step before \\(user .*“.*”\\): the first ${n} messages, ${tokens} tokens`));
   assert.equal(await page.locator('#prompt .message.cached').count(), n);
 });
 
@@ -170,6 +175,87 @@ await test('a turn that is missing says why, and which budget brings it in', asy
   assert.equal(await page.locator(`#prompt [data-turn="${turn}"]`).count(), 1);
   const found = rows(`SELECT turn_id FROM graph_messages('${latest}', ${POLICY(tokens)}) WHERE turn_id = '${turn}'`);
   assert.equal(found.length, 1);
+});
+
+await test('an answer takes the focus and gives it back, and a list is one stop of the Tab key', async () => {
+  await page.keyboard.press('Escape');
+  const row = page.locator('#conversations .thread .row[aria-current]');
+  await row.focus();
+  await page.keyboard.press('ArrowUp');
+  await page.keyboard.press('ArrowRight');
+  assert.equal(await focused(), 'ask');
+  const turn = await page.evaluate(() => document.activeElement.dataset.turn);
+  await page.keyboard.press('Enter');
+  await page.locator('#answer', { hasText: /\w/ }).waitFor();
+  assert.equal(await focused(), 'why-title');
+  await page.keyboard.press('Escape');
+  await page.locator('#why').waitFor({ state: 'hidden' });
+  assert.deepEqual(
+    [await focused(), await page.evaluate(() => document.activeElement.dataset.turn)],
+    ['ask', turn],
+  );
+  for (const list of ['#conversations .list', '#prompt .messages']) {
+    assert.equal(await page.locator(`${list} [tabindex="0"]`).count(), 1, list);
+    assert.equal(await page.locator(`${list} li > .ask:not([tabindex="-1"])`).count(), 0, list);
+  }
+  await page.locator('#reset').focus();
+  await page.keyboard.press('Enter');
+  await ready();
+  assert.equal(await focused(), 'base');
+  await page.goBack();
+  await page.goForward();
+  await ready();
+});
+
+await test('at 390 pixels an answer is seen where it is asked for, in a list that is at the anchor', async () => {
+  await page.setViewportSize({ width: 390, height: 844 });
+  await page.locator('#tabs').getByRole('button', { name: 'Turns' }).click();
+  const within = (selector) =>
+    page.locator(selector).evaluate((element) => {
+      const { top, bottom } = element.getBoundingClientRect();
+      return top >= 0 && bottom <= innerHeight;
+    });
+  assert.ok(await within('#conversations .row[aria-current]'));
+  await page.locator('#conversations .row[aria-current] + .ask').click();
+  await page.locator('#answer', { hasText: /anchor/ }).waitFor();
+  assert.ok(await within('#why'));
+  await page.locator('#why').getByRole('button', { name: 'Close' }).click();
+  await page.locator('#why').waitFor({ state: 'hidden' });
+  await page.locator('#tabs').getByRole('button', { name: 'Prompt' }).click();
+  await page.setViewportSize({ width: 1280, height: 800 });
+});
+
+await test('a number holds without Enter, one that cannot be says so, and another policy does not lose it', async () => {
+  const box = page.locator('#max_tokens-number');
+  await box.fill('500');
+  await page.locator('#sum', { hasText: 'of 500 tokens' }).waitFor();
+  assert.equal(await focused(), 'max_tokens-number');
+  const before = await said();
+  for (const wrong of ['0', '-5', '1.5', '9999999999']) {
+    await box.fill(wrong);
+    await page.locator('#policy .wrong', { hasText: 'max_tokens is a whole number from 1 to' }).waitFor();
+    assert.equal(await box.inputValue(), wrong);
+    assert.deepEqual(await said(), before);
+    await box.fill('500');
+    await page.locator('#policy .wrong').waitFor({ state: 'detached' });
+  }
+  assert.ok(await page.locator('#notice').isHidden());
+  await page.locator('#base').selectOption('focused');
+  await ready();
+  assert.match(await page.locator('#policy').textContent(), /focused counts turns, not tokens/);
+  await page.locator('#base').selectOption('chat');
+  await ready();
+  assert.equal(await box.inputValue(), '500');
+  assert.match(await page.locator('#remark').textContent(), /tokens are left free: .* cut, .*\(cut_share 0.5\)/);
+  await page.locator('#cut_share').fill('0');
+  await page.locator('#remark').waitFor({ state: 'detached' });
+  const full = rows(`SELECT turn_id FROM graph_messages('${latest}',
+    '{"preset": "chat", "max_tokens": 500, "cut_share": 0}')`);
+  assert.equal(await page.locator('#prompt .message').count(), full.length);
+  await box.fill('12');
+  await page.locator('#remark', { hasText: 'More than max_tokens 12' }).waitFor();
+  await page.getByRole('button', { name: 'Reset' }).click();
+  await ready();
 });
 
 await test('the same address shows the same, and going back leads back', async () => {
@@ -216,7 +302,10 @@ await test('a question recalls, and its hits are seeds in the picture', async ()
   await page.keyboard.type('duplicate invoices, leader lock', { delay: 5 });
   await ready();
   await page.locator('#prompt .message.recalled').first().waitFor();
-  const policy = JSON.parse(state().policy);
+  // A quarter of the tokens is left to what is found. It goes with the question: the address does not have it.
+  assert.equal(JSON.parse(state().policy).recall_tokens, undefined);
+  assert.equal(await page.locator('#recall_tokens').inputValue(), '375');
+  const policy = { ...JSON.parse(state().policy), recall_tokens: 375 };
   const expected = rows(`SELECT m.turn_id, m.part FROM graph_recall(query_text => 'duplicate invoices, leader lock',
     anchor => '${latest}', policy => '${JSON.stringify({ preset: policy.base, ...policy, base: undefined })}') AS m`);
   const ids = await page
@@ -228,6 +317,12 @@ await test('a question recalls, and its hits are seeds in the picture', async ()
   );
   assert.ok((await page.locator('#picture .box.recalled.seed').count()) > 0);
   assert.equal(await page.locator('#query').inputValue(), 'duplicate invoices, leader lock');
+  const [elsewhere] = rows(`SELECT (SELECT left(f.content_text, 20) FROM memory_turns AS f
+    WHERE f.session_id = t.session_id ORDER BY f.created_at, f.id LIMIT 1) AS title FROM memory_turns AS t,
+    memory_turns AS a WHERE t.id = ANY (ARRAY['${ids.join("','")}']::uuid[]) AND a.id = '${latest}'
+    AND t.session_id <> a.session_id LIMIT 1`);
+  assert.ok((await page.locator('#prompt .elsewhere').first().textContent()).startsWith('of “'));
+  assert.ok((await page.locator('#prompt .elsewhere').allTextContents()).some((text) => text.includes(elsewhere.title)));
 });
 
 /** What is shown with less contrast than WCAG 2.2 asks for: 4.5 for text, 3 for large text and for what tells parts. */
@@ -350,6 +445,8 @@ await test('it is whole in light and dark, 1280 and 390 pixels wide', async () =
 await test('another policy, also one without tokens, is shown at once', async () => {
   await page.locator('#query').fill('');
   await ready();
+  assert.equal(await page.locator('#recall_tokens').inputValue(), '');
+  assert.equal(plain(await sum()).split(', ')[0], `${rows(`SELECT turn_id FROM graph_messages('${latest}', ${POLICY(1500)})`).length} messages`);
   await page.locator('#base').selectOption('focused');
   await ready();
   const expected = rows(`SELECT turn_id FROM graph_messages('${latest}', 'focused')`);
@@ -369,6 +466,7 @@ await test('an error of the database says its word and its hint', async () => {
   await page.locator('#whole').fill('{"max_nodes": 0}');
   await page.getByRole('button', { name: 'Use it', exact: true }).click();
   await page.locator('#notice', { hasText: 'INVALID_POLICY' }).waitFor();
+  assert.match(await page.locator('#prompt .stale').textContent(), /still the prompt of before/);
   assert.match(await page.locator('#notice').textContent(), /max_nodes/);
   errors.length = 0; // the browser reports the status 400
   await page.locator('#base').selectOption('chat');
@@ -402,6 +500,12 @@ await test('a search by words finds turns of every session, and opens one', asyn
     "SELECT turn_id, session_id FROM graph_search(query_text => 'invoice numbers', limit_count => 1)",
   )[0];
   assert.ok((await page.locator('#conversations mark').count()) > 0);
+  const hit = page.locator('#conversations .list li').first();
+  assert.match(await hit.textContent(), /(in, \d+|not in|anchor).*of “.+”.*Why/);
+  const at = anchorOf();
+  await hit.getByRole('button', { name: /^Why is this turn/ }).click();
+  await page.locator('#answer', { hasText: /\w/ }).waitFor();
+  assert.deepEqual([anchorOf(), state().turn], [at, first.turn_id]);
   await page.locator('#conversations .list .row').first().click();
   await ready();
   assert.deepEqual([anchorOf(), state().session], [first.turn_id, first.session_id]);
@@ -424,6 +528,18 @@ await test('two steps, and two policies, are compared', async () => {
   );
   await page.locator('#with').selectOption('policy:focused');
   await page.locator('#compare table', { hasText: 'max_nodes' }).waitFor();
+  assert.match(await page.locator('#compared').textContent(), /only with focused/);
+  const last = await page.locator('#compare table tr').last().textContent();
+  assert.match(last, /[0-9a-f]{16}/);
+  assert.equal(await page.locator('#compare .message.both').first().isVisible(), false);
+  await page.getByLabel('differences only').uncheck();
+  assert.equal(await page.locator('#compare .message.both').first().isVisible(), true);
+  await page.getByLabel('differences only').check();
+  await page.locator('#compare .message .said:visible').first().click();
+  await page.locator('#answer', { hasText: /\w/ }).waitFor();
+  assert.equal(await focused(), 'why-title');
+  await page.keyboard.press('Escape');
+  assert.equal(await focused(), 'said');
   const [was, now] = ["'focused'", "'chat'"].map(
     (policy) =>
       new Set(rows(`SELECT turn_id FROM graph_messages('${latest}', ${policy})`).map((message) => message.turn_id)),
@@ -447,6 +563,22 @@ await test('an export, a record and a proof that are pasted are checked', async 
     await page.locator('#verdict .answer').waitFor();
     return page.locator('#verdict').textContent();
   };
+  await page.getByLabel('Document').fill('hello');
+  await page.locator('#check-it').click();
+  await page.locator('#notice', { hasText: 'The document is not JSON' }).waitFor();
+  assert.match(await check('{}'), /not a document that can be checked.*An export has an anchor_turn_id/);
+  for (const [copied, kind] of [
+    ['export', 'an export of a slice'],
+    ['record', 'a record of a prompt'],
+  ]) {
+    await page.getByRole('navigation', { name: 'Views' }).getByRole('button', { name: 'Prompt' }).click();
+    await page.getByRole('button', { name: `Copy the ${copied}` }).click();
+    await page.getByRole('button', { name: 'Copied' }).waitFor();
+    const text = await page.evaluate(() => navigator.clipboard.readText());
+    await page.getByRole('navigation', { name: 'Views' }).getByRole('button', { name: 'Check' }).click();
+    assert.match(await check(text), new RegExp(`✓ valid This is ${kind}`));
+    await ready();
+  }
   const slice = sql(`SELECT graph_slice('${latest}', 'focused')`);
   assert.match(await check(slice), /✓ valid This is an export of a slice.*The same slice can be taken again/s);
   assert.match(await check(slice.replace('"role":"user"', '"role":"tool"')), /✗ not valid .*Reason: digest_mismatch/s);
@@ -545,6 +677,36 @@ await test('tables of an application that are bound show the same, and no text b
   assert.equal(await page.title(), 'graph_kernel');
 });
 
+await test('a graph without words says so before a question, and a question of the address does not hide it', async () => {
+  assert.ok(await page.locator('#query').isDisabled());
+  assert.match(await page.locator('#no-words').textContent(), /no words to search by/);
+  await page.locator('#conversations input[type=search]').fill('message 5');
+  await page.locator('#conversations .hint', { hasText: '1 turn, with exactly this text' }).waitFor();
+  await page.locator('#conversations input[type=search]').fill('');
+  const token = new URL(tables.address).hash.slice('#token='.length);
+  const answer = await page.evaluate(
+    async ([anchor, bearer]) => {
+      const body = JSON.stringify({ anchor, policy: { preset: 'chat' }, query: 'message' });
+      const headers = { Authorization: `Bearer ${bearer}`, 'Content-Type': 'application/json' };
+      const response = await fetch('/page/context', { method: 'POST', headers, body });
+      return [response.status, (await response.json()).error];
+    },
+    [anchorOf(), token],
+  );
+  assert.equal(answer[0], 422);
+  assert.match(answer[1].hint, /tsvector.*bind_tables/);
+  const address = new URL(page.url());
+  address.searchParams.set('query', 'message');
+  address.searchParams.set('policy', JSON.stringify({ base: 'chat', max_tokens: 500 }));
+  await page.goto(address.href);
+  await page.locator('#notice', { hasText: 'This graph has no words to search by' }).waitFor();
+  assert.equal(await page.locator('#max_tokens-number').inputValue(), '500');
+  await page.locator('#query').fill('');
+  await page.locator('#prompt .message').first().waitFor();
+  assert.ok(await page.locator('#notice').isHidden());
+  errors.length = 0; // the browser reports the status 422
+});
+
 await test('a role that may not register is told so', async () => {
   assert.match(await page.locator('#policy').textContent(), /The role page_reader may not register policies/);
 });
@@ -560,7 +722,7 @@ await test('a thousand turns are drawn', async () => {
     ['#picture .canvas > svg', '#picture .canvas'].map((of) => page.locator(of).boundingBox()),
   );
   assert.ok(drawing.height <= pane.height + 1, `${drawing.height} in ${pane.height}`);
-  await page.getByRole('button', { name: /^Begins/ }).click();
+  await page.getByRole('button', { name: /^Line begins/ }).click();
 });
 await tables.end();
 

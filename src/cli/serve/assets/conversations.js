@@ -14,6 +14,15 @@ export async function loadSessions() {
   return sessions;
 }
 
+/** What a session is called: the beginning of its first text, else its id. */
+export function nameOf(session) {
+  const known = (sessions ?? []).find((one) => one.session_id === (session ?? ''));
+  return known?.title || session || 'no session';
+}
+
+/** A turn that the search has found. */
+export const foundTurn = (id) => found?.found.find((turn) => turn.id === id);
+
 export async function loadThread(session) {
   const answer = await ask('/page/thread', { session });
   thread.session = session;
@@ -55,20 +64,23 @@ function lineTo(anchor) {
 export function draw(state, shown, page) {
   const place = byId('conversations');
   const old = place.querySelector('.scroll');
-  const kept = old && place.dataset.session === String(state.session) ? old.scrollTop : null;
+  // What is shown: of the same list, at the same anchor, the place stays. A list that was hidden had none.
+  const what = JSON.stringify([found?.words ?? null, state.session]);
+  const kept = old?.clientHeight && place.dataset.what === what ? old.scrollTop : null;
   const query = place.querySelector('input')?.value ?? '';
   const hadFocus = document.activeElement === place.querySelector('input');
-  place.dataset.session = String(state.session);
+  place.dataset.what = what;
   place.replaceChildren(searchBox(query, state, shown, page));
   if (hadFocus) place.querySelector('input').focus();
-  if (found) place.append(resultsOf(page));
+  if (found) place.append(resultsOf(state, shown, page));
   else if (state.session === null) place.append(listOf(page));
   else place.append(...threadOf(state, shown, page));
   const scroll = place.querySelector('.scroll');
   if (kept !== null && scroll) scroll.scrollTop = kept;
-  else if (scroll && state.session !== null && !found) {
-    scroll.querySelector('[aria-current]')?.scrollIntoView({ block: 'center' });
+  if (scroll && state.session !== null && !found && (kept === null || place.dataset.anchor !== state.anchor)) {
+    scroll.querySelector('[aria-current]')?.scrollIntoView({ block: kept === null ? 'center' : 'nearest' });
   }
+  place.dataset.anchor = state.anchor;
 }
 
 function searchBox(query, state, shown, page) {
@@ -95,12 +107,12 @@ function searchBox(query, state, shown, page) {
   );
 }
 
-function resultsOf(page) {
-  const how = found.by === 'words' ? 'best first' : 'this graph has no words to search by: turns with this very text';
+function resultsOf(state, shown, page) {
+  const how = found.by === 'words' ? 'the best first' : 'with exactly this text, the latest first';
   const list = h(
     'ul',
     { class: 'list scroll', 'aria-label': 'Turns that were found' },
-    found.found.map((turn) =>
+    found.found.map((turn, place) =>
       h(
         'li',
         {},
@@ -109,6 +121,8 @@ function resultsOf(page) {
           {
             type: 'button',
             class: 'row',
+            tabindex: place === 0 ? 0 : -1,
+            'data-turn': turn.id,
             onclick: () => {
               found = null;
               clearSearch();
@@ -120,13 +134,53 @@ function resultsOf(page) {
             { class: 'meta' },
             h('b', { class: `role ${roleOf(turn.role)}` }, turn.role ?? 'user'),
             ` ${time(turn.at)}`,
+            markOf(turn.id, state, shown),
           ),
           h('span', { class: 'text' }, marked(short(turn.text, 240), found.words)),
+          h('span', { class: 'meta' }, `of “${short(nameOf(turn.session_id), 40)}”`),
         ),
+        shown && why(turn, state, shown, page),
       ),
     ),
   );
-  return h('div', { class: 'fill' }, h('p', { class: 'hint' }, `${count(found.found.length, 'turn')}, ${how}`), list);
+  arrows(list, '.row');
+  const click = `A click opens its session, and it is the anchor.${shown ? ' “Why?” keeps the anchor.' : ''}`;
+  return h(
+    'div',
+    { class: 'fill' },
+    h('p', { class: 'hint' }, `${count(found.found.length, 'turn')}, ${how}. ${found.found.length ? click : ''}`),
+    list,
+  );
+}
+
+/** Whether a turn is in the prompt, in words. */
+function markOf(id, state, shown) {
+  if (!shown) return null;
+  const message = shown.byTurn.get(id);
+  const isAnchor = id === state.anchor;
+  return h(
+    'span',
+    { class: `mark ${isAnchor ? 'isanchor' : message ? 'isin' : 'isout'}` },
+    isAnchor ? 'anchor' : message ? `in, ${message.n}` : 'not in',
+  );
+}
+
+/** The button that asks why a turn is in the prompt or not. */
+function why(turn, state, shown, page) {
+  const isOut = shown && !shown.byTurn.has(turn.id);
+  return h(
+    'button',
+    {
+      type: 'button',
+      class: 'ask',
+      tabindex: -1,
+      'data-turn': turn.id,
+      'aria-pressed': turn.id === state.turn ? 'true' : 'false',
+      'aria-label': `${isOut ? 'Why is this turn not in' : 'Why is this turn in'}: ${short(turn.text, 40)}`,
+      onclick: () => page.turn(turn.id),
+    },
+    isOut ? 'Why not?' : 'Why?',
+  );
 }
 
 function clearSearch() {
@@ -175,6 +229,7 @@ function listOf(page) {
     'div',
     { class: 'fill' },
     h('h2', {}, count(sessions.length, 'session')),
+    sessions.length > 1 && h('p', { class: 'hint' }, 'Keys: ↑ ↓ move, Enter opens.'),
     sessions.length ? list : h('p', { class: 'hint' }, 'This graph has no turns that this role can read.'),
   );
 }
@@ -194,7 +249,6 @@ function threadOf(state, shown, page) {
       const isAnchor = turn.id === state.anchor;
       const message = shown?.byTurn.get(turn.id);
       const isOut = shown && !message;
-      const mark = isAnchor ? 'anchor' : message ? `in, ${message.n}` : isOut ? 'not in' : '';
       return h(
         'li',
         { class: `lane${lane.get(turn.id)}${isOut ? ' out' : ''}${line.has(turn.id) ? ' onpath' : ''}` },
@@ -213,21 +267,11 @@ function threadOf(state, shown, page) {
             { class: 'meta' },
             h('b', { class: `role ${roleOf(turn.role)}` }, turn.role ?? 'user'),
             ` ${time(turn.at)}`,
-            mark && h('span', { class: `mark ${isAnchor ? 'isanchor' : isOut ? 'isout' : 'isin'}` }, mark),
+            markOf(turn.id, state, shown),
           ),
           h('span', { class: 'text' }, short(turn.text, 130) || 'no text'),
         ),
-        h(
-          'button',
-          {
-            type: 'button',
-            class: 'ask',
-            'aria-pressed': turn.id === state.turn ? 'true' : 'false',
-            'aria-label': `${isOut ? 'Why is this turn not in' : 'Why is this turn in'}: ${short(turn.text, 40)}`,
-            onclick: () => page.turn(turn.id),
-          },
-          isOut ? 'Why not?' : 'Why?',
-        ),
+        why(turn, state, shown, page),
       );
     }),
   );
@@ -243,7 +287,8 @@ function threadOf(state, shown, page) {
         'p',
         { class: 'hint' },
         `${thread.hasMore ? 'the latest ' : ''}${count(thread.turns.length, 'turn')}, ` +
-          `${number(branches)} beside the line. Click one: it is the anchor.`,
+          `${number(branches)} beside the line that leads to the anchor. The anchor is the turn at which the model is ` +
+          'asked: click one to move it. Keys: ↑ ↓, → for “Why?”.',
       ),
     ),
     list,

@@ -1,11 +1,38 @@
 // Comparing two prompts, and checking documents that were kept.
 
 import { ask, Refused } from './server.js';
-import { byId, count, h, notice, number, roleOf, say, short, time } from './elements.js';
+import { arrows, byId, count, h, notice, number, roleOf, say, short, time } from './elements.js';
+import { inWords } from './policy.js';
+
+/** Copies the export or the record of what is shown, so that it can be kept, and checked. */
+export async function copy(kind, button, page) {
+  try {
+    const text = await ask('/page/document', { ...page.asked(), kind }, undefined, true);
+    try {
+      await navigator.clipboard.writeText(text);
+      button.textContent = 'Copied';
+      say('Copied');
+    } catch {
+      // A browser gives the clipboard to pages of this machine or of TLS alone.
+      drawCheck();
+      byId('document').value = text;
+      notice({ message: 'This browser did not let the page copy. The text stands under Check.' });
+    }
+  } catch (error) {
+    notice(error);
+  }
+}
+
+/** Whether the turns that are in both are left out of a comparison. */
+let isBrief = true;
 
 /** Compares what is shown now with another step or another policy. */
 export async function drawCompare(state, shown, about, page) {
   const place = byId('compare');
+  // Asking why of a turn changes nothing here.
+  const what = shown && JSON.stringify([shown.place, state.with, state.kept]);
+  if (shown && place.dataset.what === what) return;
+  place.dataset.what = what;
   if (!shown) {
     place.replaceChildren(h('p', { class: 'empty' }, 'Choose a turn first: what is shown there is compared.'));
     return;
@@ -16,9 +43,13 @@ export async function drawCompare(state, shown, about, page) {
       .filter((known) => known.name !== state.policy.base)
       .map((known) => [`policy:${known.name}`, `the policy ${known.name}`]),
   ];
-  if (state.kept) choices.push(['kept', 'what was kept']);
+  if (state.kept) {
+    const isHere = state.kept.anchor === state.anchor;
+    const where = isHere ? '' : ` at “${short(page.known(state.kept.anchor)?.text, 30) || 'another turn'}”`;
+    choices.push(['kept', `what was kept: ${inWords(state.kept.policy)}${where}`]);
+  }
   const chosen = choices.some(([value]) => value === state.with) ? state.with : 'before';
-  const result = h('div', { id: 'difference', 'aria-busy': 'true' });
+  const result = h('div', { id: 'difference', class: isBrief ? '' : 'all', 'aria-busy': 'true' });
   place.replaceChildren(
     h(
       'div',
@@ -37,7 +68,7 @@ export async function drawCompare(state, shown, about, page) {
       h(
         'span',
         {},
-        `to what is shown now: ${state.policy.base} at “${short(shown.byTurn.get(state.anchor)?.content, 40)}”`,
+        `to what is shown now: ${inWords(page.policy())} at “${short(shown.byTurn.get(state.anchor)?.content, 40)}”`,
       ),
       h(
         'button',
@@ -59,16 +90,22 @@ export async function drawCompare(state, shown, about, page) {
   }
   try {
     const [other, rows] = await Promise.all([ask('/page/context', was), ask('/page/diff', { was, now })]);
-    result.replaceChildren(...differences(other.messages, shown.messages, rows, page));
+    const name = choices.find(([value]) => value === chosen)[1];
+    result.replaceChildren(...differences(other.messages, shown.messages, rows, name, chosen === 'before', page));
+    const list = result.querySelector('.messages');
+    arrows(list, '.said');
+    list.querySelector('.said')?.setAttribute('tabindex', '0');
     notice(null);
   } catch (error) {
     notice(error);
     result.replaceChildren();
+    delete place.dataset.what;
   }
   result.setAttribute('aria-busy', 'false');
 }
 
-function differences(was, now, rows, page) {
+function differences(was, now, rows, name, isBefore, page) {
+  const from = isBefore ? 'before' : `with ${name.replace(/^the policy /, '')}`;
   const key = (message) => message.turn_id;
   const [before, after] = [
     new Map(was.map((message) => [key(message), message])),
@@ -78,7 +115,7 @@ function differences(was, now, rows, page) {
   const fresh = now.filter((message) => !before.has(key(message)));
   const sum = (list) => list.reduce((all, message) => all + message.tokens, 0);
   const about =
-    `${count(gone.length, 'turn')} only before (${number(sum(gone))} tokens), ${count(fresh.length, 'turn')} only now ` +
+    `${count(gone.length, 'turn')} only ${from} (${number(sum(gone))} tokens), ${count(fresh.length, 'turn')} only now ` +
     `(${number(sum(fresh))} tokens), ${count(now.length - fresh.length, 'turn')} in both.`;
   say(about);
   // What is gone stands where it stood: before the first message after it that is left.
@@ -95,8 +132,12 @@ function differences(was, now, rows, page) {
   }
   const listed = new Set(lines.map(([, message]) => key(message)));
   for (const message of gone) if (!listed.has(key(message))) lines.push(['gone', message]);
-  const words = { gone: '− only before', fresh: '+ only now', both: '= both' };
-  const fields = rows.filter((row) => row.kind === 'export' && row.field !== 'slice_id');
+  const words = { gone: `− only ${from}`, fresh: '+ only now', both: '= both' };
+  // What a person does not read comes last.
+  const isHash = (row) => /^[0-9a-f-]{16,}$/.test(row.was ?? row.now ?? '');
+  const fields = rows
+    .filter((row) => row.kind === 'export' && row.field !== 'slice_id')
+    .sort((a, b) => isHash(a) - isHash(b));
   return [
     h('p', { class: 'answer', id: 'compared' }, about),
     fields.length > 0 &&
@@ -109,7 +150,7 @@ function differences(was, now, rows, page) {
           h(
             'tr',
             {},
-            ['', 'before', 'now'].map((text) => h('th', { scope: 'col' }, text)),
+            ['', name, 'now'].map((text) => h('th', { scope: 'col' }, text)),
           ),
         ),
         h(
@@ -126,6 +167,20 @@ function differences(was, now, rows, page) {
           ),
         ),
       ),
+    h(
+      'label',
+      { class: 'flag brief' },
+      h('input', {
+        type: 'checkbox',
+        id: 'brief',
+        checked: isBrief,
+        onchange: (event) => {
+          isBrief = event.target.checked;
+          byId('difference').classList.toggle('all', !isBrief);
+        },
+      }),
+      ' differences only',
+    ),
     h(
       'ol',
       { class: 'messages', 'aria-label': 'The turns of both' },
@@ -145,8 +200,11 @@ function differences(was, now, rows, page) {
             'button',
             {
               type: 'button',
-              class: 'plain said',
-              onclick: () => page.change({ view: 'context', turn: key(message) }),
+              class: 'said plain',
+              tabindex: -1,
+              'data-turn': key(message),
+              title: 'Why?',
+              onclick: () => page.turn(key(message)),
             },
             short(message.content, 220) || 'no text',
           ),
@@ -160,7 +218,7 @@ const KINDS = {
   slice: 'an export of a slice',
   record: 'a record of a prompt',
   provenance: 'the provenance of a search',
-  other: 'none of the documents that are known',
+  other: 'not a document that can be checked',
 };
 
 /** The form in which documents are pasted. It is made once: what was pasted stays. */
@@ -188,7 +246,8 @@ export function drawCheck() {
         'document',
         10,
         'Document',
-        'An export of graph_slice, a record of graph_messages_record, or the provenance of a search.',
+        'What “Copy the export” and “Copy the record” beside the prompt give (graph_slice, graph_messages_record), kept ' +
+          'from then on: is it unchanged, and can it be taken again? Or the provenance of a search.',
       ).filter(Boolean),
       h(
         'details',
@@ -210,12 +269,21 @@ async function check(verdict) {
     if (!document_) throw new Refused(0, { message: 'There is no document.' });
     if (Boolean(proof) !== Boolean(key))
       throw new Refused(0, { message: 'A proof is checked with a public key: give both.' });
+    for (const [what, text] of [['document', document_], ['proof', proof]]) {
+      try {
+        if (text) JSON.parse(text);
+      } catch {
+        throw new Refused(0, { message: `The ${what} is not JSON: paste the whole of it, as it was copied.` });
+      }
+    }
     const answer = await ask('/page/check', { document: document_, proof, key });
     notice(null);
     verdict.replaceChildren(...verdictOf(answer));
+    say(verdict.querySelector('.answer').textContent);
   } catch (error) {
     verdict.replaceChildren();
     notice(error);
+    say(error.message);
   }
   verdict.setAttribute('aria-busy', 'false');
 }
@@ -228,7 +296,11 @@ function verdictOf(answer) {
       { class: 'answer' },
       word(answer.valid),
       ` This is ${KINDS[answer.kind]}. `,
-      answer.valid ? '' : answer.reason && `Reason: ${answer.reason}.`,
+      answer.valid || !answer.reason
+        ? ''
+        : answer.kind === 'other'
+          ? 'An export has an anchor_turn_id, a record has messages, the provenance of a search a retrieval_mode.'
+          : `Reason: ${answer.reason}.`,
     ),
   ];
   if (answer.valid && answer.role) {

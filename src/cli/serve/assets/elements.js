@@ -50,10 +50,12 @@ export const roleOf = (name) => ROLES[(name ?? '').toLowerCase()] ?? 'user';
 /** Calls the function once things have been quiet for so many milliseconds. */
 export function later(milliseconds, call) {
   let timer;
-  return (...given) => {
+  const wait = (...given) => {
     clearTimeout(timer);
     timer = setTimeout(() => call(...given), milliseconds);
   };
+  wait.cancel = () => clearTimeout(timer);
+  return wait;
 }
 
 /** Says something to screen readers. */
@@ -61,13 +63,18 @@ export function say(text) {
   byId('spoken').textContent = text;
 }
 
+/** What some words of errors mean here. */
+const WORDS = {
+  NO_WORDS: 'This graph has no words to search by, so that no question can be asked. Whoever owns the table can add them:',
+};
+
 /** Shows an error, or takes it away. */
 export function notice(error) {
   const place = byId('notice');
   place.hidden = !error;
   place.replaceChildren();
   if (!error) return;
-  place.append(h('strong', {}, error.message));
+  place.append(h('strong', {}, WORDS[error.word] ?? error.message));
   if (error.hint) place.append(' ', h('span', {}, error.hint));
   const code = [error.sqlstate, error.word].filter(Boolean).join(' ');
   if (code) place.append(' ', h('code', {}, code));
@@ -76,20 +83,57 @@ export function notice(error) {
   );
 }
 
-/** The element that moves when an arrow is pressed in a list whose items take the focus one at a time. */
+/**
+ * Makes a list one stop of the Tab key: arrows up and down move among its items, and right to the button beside one.
+ * `selector` is that of the items.
+ */
 export function arrows(list, selector) {
+  const itemOf = (element) => element.closest('li')?.querySelector(selector);
+  list.addEventListener('focusin', (event) => {
+    const item = itemOf(event.target);
+    if (!item) return;
+    for (const old of list.querySelectorAll(`${selector}[tabindex="0"]`)) old.setAttribute('tabindex', '-1');
+    item.setAttribute('tabindex', '0');
+  });
   list.addEventListener('keydown', (event) => {
+    if (event.altKey || event.ctrlKey || event.metaKey || !event.target.matches(`${selector}, .ask`)) return;
     const step = { ArrowDown: 1, ArrowUp: -1, Home: -Infinity, End: Infinity }[event.key];
-    if (step === undefined || event.altKey || event.ctrlKey || event.metaKey) return;
-    const items = [...list.querySelectorAll(selector)];
-    const at = items.indexOf(document.activeElement);
-    if (at < 0) return;
+    let next = null;
+    if (event.key === 'ArrowRight') next = event.target.closest('li').querySelector('.ask');
+    else if (event.key === 'ArrowLeft') next = itemOf(event.target);
+    else if (step !== undefined) {
+      const items = [...list.querySelectorAll(event.target.matches('.ask') ? '.ask' : selector)];
+      next = items[Math.max(0, Math.min(items.length - 1, items.indexOf(event.target) + step))];
+    }
+    if (!next) return;
     event.preventDefault();
-    const next = items[Math.max(0, Math.min(items.length - 1, at + step))];
-    items[at].setAttribute('tabindex', '-1');
-    next.setAttribute('tabindex', '0');
     next.focus();
   });
+}
+
+/** Where the focus is, in a form that holds when everything is drawn anew. */
+export function placeOfFocus() {
+  const at = document.activeElement;
+  if (!at || at === document.body) return null;
+  const part = at.closest('section, .view, header');
+  if (at.id) return { at: `#${CSS.escape(at.id)}`, part };
+  const turn = at.getAttribute('data-turn');
+  const kind = at.getAttribute('class')?.split(' ')[0];
+  const within = part?.id ? `#${part.id} ` : '';
+  return { at: turn && kind ? `${within}.${kind}[data-turn="${CSS.escape(turn)}"]` : null, part };
+}
+
+const FIRST = '[aria-current], [tabindex="0"], h2[tabindex], select, button';
+
+/** Gives the focus back to a place, or else to what comes first in its part of the page. It is not lost to the body. */
+export function refocus(place) {
+  if (!place) return false;
+  for (const element of [place.at && document.querySelector(place.at), place.part?.querySelector(FIRST)]) {
+    if (!element?.checkVisibility()) continue;
+    element.focus({ preventScroll: true });
+    if (document.activeElement === element) return true;
+  }
+  return false;
 }
 
 /** Rows by time, and in which lane each stands: a turn follows its parent; another branch of it stands beside. */

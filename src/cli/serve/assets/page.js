@@ -1,7 +1,7 @@
 // The state of the page, which stands in its address, and what happens when it changes.
 
 import { ask, setToken, takeToken } from './server.js';
-import { byId, count, h, notice, number, say } from './elements.js';
+import { byId, count, h, notice, number, placeOfFocus, refocus, say } from './elements.js';
 import * as conversations from './conversations.js';
 import * as documents from './documents.js';
 import * as picture from './picture.js';
@@ -16,6 +16,10 @@ let about = null;
 let shown = null;
 let state = read();
 let running = null;
+/** Where the focus was when an answer was opened, to go back there. */
+let opener = null;
+/** What was changed of each policy that was shown, for coming back to it. */
+const changed = new Map();
 
 function parsed(text, otherwise) {
   try {
@@ -67,7 +71,7 @@ function write(isNew) {
 
 /** What the parts of the page call. */
 const page = {
-  known: (id) => shown?.texts.get(id) ?? conversations.thread.byId.get(id),
+  known: (id) => shown?.texts.get(id) ?? conversations.thread.byId.get(id) ?? conversations.foundTurn(id),
   policy: () => policy.policyOf(state, about),
   asked: () => ({ anchor: state.anchor, policy: page.policy(), ...(state.query ? { query: state.query } : {}) }),
   before: () => conversations.stepBefore(state.anchor),
@@ -78,8 +82,16 @@ const page = {
   },
   anchor: (anchor) => go({ anchor, turn: null, tab: 'prompt' }),
   close: () => go({ session: null, anchor: null, turn: null, tab: 'conversations' }),
-  turn: (turn) => go({ turn: turn === state.turn ? null : turn }, false),
-  /** Changes keys of the policy. One that has a question leaves tokens for what it finds. */
+  /** Says why a turn is in the prompt or not; chosen again, or null, it takes the answer away. */
+  async turn(turn) {
+    const next = turn === state.turn ? null : turn;
+    const from = placeOfFocus();
+    if (next && from?.part?.id !== 'why') opener = from;
+    await go({ turn: next }, false);
+    if (next) byId('why-title')?.focus();
+    else if (!refocus(opener)) byId('main').focus();
+  },
+  /** Changes keys of the policy. */
   set: (changes) => go({ policy: { ...state.policy, ...changes } }, false),
   pin(id) {
     const pins = shown?.policy.pins ?? [];
@@ -88,20 +100,11 @@ const page = {
     const { pins: _, ...rest } = state.policy;
     return go({ policy: rest }, false);
   },
-  change(changes) {
-    if (
-      changes.query &&
-      !state.query &&
-      shown &&
-      'recall_tokens' in shown.policy &&
-      shown.policy.recall_tokens === null
-    ) {
-      changes.policy = {
-        ...state.policy,
-        recall_tokens: Math.max(1, Math.round((shown.policy.max_tokens ?? 16000) / 4)),
-      };
-    }
-    return go(changes, false);
+  change: (changes) => go(changes, false),
+  /** Chooses a policy, with what was changed of it when it was last shown. */
+  choose(base) {
+    if (shown && shown.place === place()) changed.set(state.policy.base, state.policy);
+    return go({ policy: changed.get(base) ?? { base } }, false);
   },
   async registered(name) {
     about = await ask('/page/about');
@@ -123,6 +126,7 @@ async function render() {
   if (state.session === null && !state.anchor) {
     running?.abort();
     shown = null;
+    delete document.body.dataset.stale;
   } else if (!shown || shown.place !== place()) {
     const isDone = await load();
     if (!isDone) return;
@@ -177,6 +181,7 @@ async function load() {
       byTurn: new Map(now.messages.map((message) => [message.turn_id, message])),
       leftOut: leftOut.map((turn) => ({ ...turn, ...texts.get(turn.turn_id) })),
     };
+    delete document.body.dataset.stale;
     notice(null);
     say(`${count(now.messages.length, 'message')}, ${number(now.messages.at(-1)?.cumulative_tokens ?? 0)} tokens`);
     return true;
@@ -185,6 +190,7 @@ async function load() {
     if (error.status === 401) askForToken();
     else notice(error);
     if (!shown || shown.anchor !== state.anchor) shown = null;
+    document.body.dataset.stale = 'true';
     drawAll();
     return false;
   } finally {
@@ -212,13 +218,19 @@ function drawFrame() {
 }
 
 function drawAll() {
+  const focus = placeOfFocus();
+  drawParts();
+  if (document.activeElement === document.body || !document.activeElement?.checkVisibility()) refocus(focus);
+}
+
+function drawParts() {
   conversations.draw(state, shown, page);
   const parts = ['picture', 'prompt'];
   if (!shown) {
     for (const part of parts) {
       byId(part).replaceChildren(
         h('div', { class: 'head' }, h('h2', { id: `${part}-title` }, part === 'picture' ? 'Picture' : 'Prompt')),
-        h('p', { class: 'empty' }, state.session === null ? 'Choose a session.' : 'Nothing can be shown here.'),
+        h('p', { class: 'empty' }, state.session === null ? 'Choose a session.' : 'Nothing can be shown: see above.'),
       );
     }
     byId('why').hidden = true;
@@ -228,6 +240,7 @@ function drawAll() {
     picture.draw(state, shown, page);
     prompt.draw(state, shown, page);
   }
+  if (state.view === 'check') byId('why').hidden = true;
   policy.draw(state, shown, about, page);
   if (state.view === 'compare') documents.drawCompare(state, shown, about, page);
   if (state.view === 'check') documents.drawCheck();

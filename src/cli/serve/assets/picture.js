@@ -1,6 +1,7 @@
 // The picture: turns as boxes by time, the line from its beginning to the anchor at the left, other turns beside it.
 
-import { byId, count, h, lanes, number, roleOf, s, short } from './elements.js';
+import { nameOf } from './conversations.js';
+import { byId, count, h, lanes, number, roleOf, s, short, time } from './elements.js';
 
 const WIDTH = 262;
 const HEIGHT = 42;
@@ -101,9 +102,9 @@ export function draw(state, shown, page) {
     h(
       'div',
       { class: 'way' },
-      way('Begins', goal, () => show(placed.goal)),
+      way(`Line begins${goal ? ` (message ${goal.n})` : ''}`, goal, anchor, () => show(placed.goal)),
       h('span', {}, `↓ ${count(spine.size, 'turn')} on the line`),
-      way('Anchor', anchor, () => show(placed.anchor)),
+      way('Anchor', anchor, anchor, () => show(placed.anchor)),
     ),
     view,
     legend(),
@@ -128,12 +129,14 @@ export function draw(state, shown, page) {
   revealed = state.turn;
 }
 
-function way(name, message, call) {
+function way(name, message, anchor, call) {
+  const isElsewhere = message && (message.session_id ?? '') !== (anchor?.session_id ?? '');
   return h(
     'button',
     { type: 'button', class: 'plain', onclick: call },
     h('b', {}, name),
     ` ${short(message?.content, 60) || 'no text'}`,
+    isElsewhere && h('span', {}, ` · ${time(message.created_at)}, of “${short(nameOf(message.session_id), 30)}”`),
   );
 }
 
@@ -299,10 +302,10 @@ function legend() {
   return h(
     'p',
     { class: 'legend', 'aria-hidden': 'true' },
-    item('anchor', 'anchor'),
-    item('line', 'line'),
+    item('anchor', 'anchor: the model is asked here'),
+    item('line', 'line: what led to it'),
     item('pinned', 'pinned'),
-    item('recalled', 'recalled, ◆ seed'),
+    item('recalled', 'recalled; ◆ seed: a hit of the question'),
     item('out', 'left out'),
   );
 }

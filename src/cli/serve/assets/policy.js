@@ -1,7 +1,7 @@
 // The policy as controls. What is changed stands beside the name of what it is based on.
 
 import { ask } from './server.js';
-import { byId, h, later, notice, say, short } from './elements.js';
+import { byId, h, later, notice, number, say, short } from './elements.js';
 
 const TEXTS = {
   chat: 'the newest of the conversation, within a budget',
@@ -21,10 +21,27 @@ const FLAGS = [
 
 /** The policy that the state names, as the service takes it. */
 export function policyOf(state, about) {
-  const { base, ...changes } = state.policy;
+  const { base, ...given } = state.policy;
   const found = about.policies.find((policy) => policy.name === base);
+  const changes = { ...recalled(state, found), ...given };
   if (found && !found.is_preset) return Object.keys(changes).length ? { ...found.policy, ...changes } : base;
   return { preset: base, ...changes };
+}
+
+/** A question is left a quarter of the tokens, where the policy does not say how many. */
+function recalled(state, found) {
+  const whole = { ...found?.policy, ...state.policy };
+  if (!state.query || !('seeds' in whole) || whole.recall_tokens !== null || 'recall_tokens' in state.policy) return {};
+  return { recall_tokens: Math.max(1, Math.round((whole.max_tokens ?? 16000) / 4)) };
+}
+
+/** The policy in words: its name, and the numbers that were changed. */
+export function inWords(policy) {
+  if (typeof policy === 'string') return policy;
+  const { base, preset, pins, ...changes } = policy;
+  const numbers = Object.entries(changes).map(([key, value]) => `${key} ${JSON.stringify(value)}`);
+  if (pins?.length) numbers.push(`${pins.length} pinned`);
+  return [base ?? preset, ...numbers].join(', ');
 }
 
 const MIN = 64;
@@ -42,12 +59,18 @@ export function draw(state, shown, about, page) {
   const pane = byId('policy');
   const focus = document.activeElement?.id;
   const isHere = pane.contains(document.activeElement);
-  const range = isHere && document.activeElement.type === 'search' ? document.activeElement.value : null;
-  const policy = shown?.policy ?? about.policies.find((known) => known.name === state.policy.base)?.policy ?? {};
+  // A box in which somebody types stays, with what was typed, and so does a slider that is moved.
+  const typed = isHere && document.activeElement.matches('[type=search], [type=number], [type=range]');
+  const kept = typed ? document.activeElement : null;
+  const { base, ...changes } = state.policy;
+  const isShown = shown && document.body.dataset.stale === undefined;
+  const policy = isShown
+    ? shown.policy
+    : { ...about.policies.find((known) => known.name === base)?.policy, ...changes };
   const isOpen = pane.querySelector('details.text')?.open ?? false;
   const select = h(
     'select',
-    { id: 'base', onchange: (event) => page.change({ policy: { base: event.target.value } }) },
+    { id: 'base', onchange: (event) => page.choose(event.target.value) },
     about.policies.map((known) =>
       h(
         'option',
@@ -85,9 +108,20 @@ export function draw(state, shown, about, page) {
         TEXTS[state.policy.base] ?? 'registered',
         changed.length > 0 && ` · changed: ${changed.join(', ')}`,
       ),
-      'max_tokens' in policy && tokens('max_tokens', 'Tokens', policy.max_tokens, page),
-      field('max_nodes', 'Turns at most', policy.max_nodes, 1, 10000, page),
-      field('max_radius', 'Hops from the anchor', policy.max_radius, 0, 2147483647, page),
+      'max_tokens' in policy
+        ? tokens('max_tokens', 'Tokens (max_tokens)', policy.max_tokens, page)
+        : h('p', { class: 'hint' }, `${base} counts turns, not tokens: tokens, pins and recall are of chat, lineage, recall.`),
+      field('max_nodes', 'Turns at most (max_nodes)', policy.max_nodes, { min: 1, max: 10000 }, page),
+      field('max_radius', 'Hops from the anchor (max_radius)', policy.max_radius, { min: 0 }, page),
+      'cut_share' in policy && [
+        field('cut_share', 'Cut at once (cut_share)', policy.cut_share, { min: 0, max: 0.95, step: 0.05 }, page),
+        h(
+          'p',
+          { class: 'hint' },
+          'Where the line is too long, up to this share of its tokens is cut at once, so that its beginning stays the ' +
+            'same, and cached, for the next steps. 0 fills the budget.',
+        ),
+      ],
       h(
         'fieldset',
         {},
@@ -106,7 +140,7 @@ export function draw(state, shown, about, page) {
           ),
         ),
       ),
-      'seeds' in policy && recall(state, policy, page),
+      'seeds' in policy && recall(state, policy, about, page),
       'pins' in policy && pins(policy, shown, page),
       h(
         'details',
@@ -120,24 +154,16 @@ export function draw(state, shown, about, page) {
   );
   if (isHere && focus) {
     const again = byId(focus);
-    again?.focus({ preventScroll: true });
-    if (range !== null && again) again.value = range;
+    if (again && kept) again.replaceWith(kept);
+    byId(focus)?.focus({ preventScroll: true });
   }
 }
 
 /** A bound of tokens: a slider, and the number beside it. */
 function tokens(key, text, value, page) {
   const set = later(120, (given) => page.set({ [key]: given }));
-  const box = h('input', {
-    type: 'number',
-    id: `${key}-number`,
-    min: 1,
-    max: 2147483647,
-    value: value ?? '',
-    placeholder: 'none',
-    'aria-label': `${text}, number`,
-    onchange: (event) => page.set({ [key]: event.target.value === '' ? null : Number(event.target.value) }),
-  });
+  const box = numeric(key, `${key}-number`, value, { min: 1, canBeNone: true }, page);
+  box.setAttribute('aria-label', `${text}, number`);
   return h(
     'div',
     { class: 'field wide' },
@@ -153,57 +179,83 @@ function tokens(key, text, value, page) {
       oninput: (event) => {
         const given = fromSlider(Number(event.target.value));
         event.target.setAttribute('aria-valuetext', `${given} tokens`);
-        box.value = given;
+        byId(`${key}-number`).value = given;
         set(given);
       },
     }),
   );
 }
 
-function field(key, text, value, min, max, page) {
-  return h(
-    'div',
-    { class: 'field' },
-    h('label', { for: key }, text),
-    h('input', {
-      type: 'number',
-      id: key,
-      min,
-      max,
-      value,
-      onchange: (event) => event.target.value !== '' && page.set({ [key]: Number(event.target.value) }),
-    }),
-  );
+/** A number of the policy. It holds when nothing was typed for a moment; one that cannot be says so beside it. */
+function numeric(key, id, value, { min, max = 2147483647, step = 1, canBeNone = false }, page) {
+  const isWrong = (box) => {
+    if (box.validity.badInput) return true;
+    if (box.value === '') return !canBeNone;
+    const given = Number(box.value);
+    return given < min || given > max || (step === 1 && !Number.isInteger(given));
+  };
+  const use = (box) => {
+    wait.cancel();
+    box.parentElement?.querySelector('.wrong')?.remove();
+    box.removeAttribute('aria-invalid');
+    if (isWrong(box)) {
+      box.setAttribute('aria-invalid', 'true');
+      const what = step === 1 ? 'a whole number' : 'a number';
+      const holds = value === null || value === undefined ? 'no bound' : number(value);
+      const text = `${key} is ${what} from ${number(min)} to ${number(max)}${canBeNone ? ', or empty' : ''}. Still: ${holds}.`;
+      box.parentElement?.append(h('p', { class: 'wrong', role: 'alert' }, text));
+      return;
+    }
+    const given = box.value === '' ? null : Number(box.value);
+    if (given === value) return;
+    value = given;
+    page.set({ [key]: given });
+  };
+  const wait = later(700, use);
+  return h('input', {
+    type: 'number',
+    id,
+    min,
+    max,
+    step,
+    value: value ?? '',
+    placeholder: canBeNone ? 'none' : null,
+    oninput: (event) => wait(event.target),
+    onchange: (event) => use(event.target),
+  });
 }
 
-function recall(state, policy, page) {
+function field(key, text, value, range, page) {
+  return h('div', { class: 'field' }, h('label', { for: key }, text), numeric(key, key, value, range, page));
+}
+
+function recall(state, policy, about, page) {
   const ask = later(350, (query) => page.change({ query: query.trim() }));
   return h(
     'fieldset',
     {},
     h('legend', {}, 'Recall'),
+    about.no_words !== null && [
+      h('p', { class: 'hint', id: 'no-words' }, 'This graph has no words to search by: no question can be asked.'),
+      h(
+        'details',
+        {},
+        h('summary', {}, 'How to add them'),
+        h('p', { class: 'hint' }, h('code', {}, about.no_words)),
+      ),
+    ],
     h('label', { for: 'query' }, 'A question; what it finds is recalled'),
     h('input', {
       type: 'search',
       id: 'query',
       value: state.query ?? '',
       placeholder: 'in words',
+      // One that came with the address can be taken away.
+      disabled: about.no_words !== null && !state.query,
+      'aria-describedby': about.no_words === null ? null : 'no-words',
       oninput: (event) => ask(event.target.value),
     }),
-    h(
-      'div',
-      { class: 'field' },
-      h('label', { for: 'recall_tokens' }, 'Tokens of it at most'),
-      h('input', {
-        type: 'number',
-        id: 'recall_tokens',
-        min: 1,
-        max: 2147483647,
-        value: policy.recall_tokens ?? '',
-        placeholder: 'none',
-        onchange: (event) => page.set({ recall_tokens: event.target.value === '' ? null : Number(event.target.value) }),
-      }),
-    ),
+    field('recall_tokens', 'Tokens of it (recall_tokens)', policy.recall_tokens, { min: 1, canBeNone: true }, page),
   );
 }
 

@@ -1,7 +1,9 @@
 // The prompt, as graph_messages gives it; and why a turn is in it or not.
 
 import { ask } from './server.js';
-import { byId, count, h, number, roleOf, say, short, time } from './elements.js';
+import { arrows, byId, count, h, number, roleOf, say, short, time } from './elements.js';
+import { nameOf } from './conversations.js';
+import { copy } from './documents.js';
 
 const LONG = 900;
 const opened = new Set();
@@ -50,22 +52,56 @@ export function draw(state, shown, page) {
         `${count(shown.messages.length, 'message')}, ${number(tokens)}` +
           `${budget ? ` of ${number(budget)}` : ''} tokens`,
       ),
+      h(
+        'span',
+        { class: 'tools' },
+        copying('slice', 'Copy the export', 'What graph_slice gives. Check takes it.', page),
+        copying('record', 'Copy the record', 'What graph_messages_record gives. Check takes it.', page),
+      ),
     ),
     meter(shown, tokens, budget),
-    h('p', { class: 'hint', id: 'cached' }, cachedText(kept_before, shown, tokens)),
+    remark(state, shown, tokens, budget),
+    h('p', { class: 'hint', id: 'cached' }, cachedText(kept_before, shown, tokens, page)),
     list,
   );
+  arrows(list, '.caption');
   if (kept !== null) list.scrollTop = kept;
   else list.scrollTop = list.scrollHeight;
   if (state.turn && state.turn !== revealed) list.querySelector('.chosen')?.scrollIntoView({ block: 'nearest' });
   revealed = state.turn;
 }
 
-function cachedText(kept, shown, tokens) {
+function copying(kind, text, title, page) {
+  return h('button', { type: 'button', id: `copy-${kind}`, title, onclick: (event) => copy(kind, event.target, page) }, text);
+}
+
+/** What the numbers above do not explain by themselves. */
+function remark(state, shown, tokens, budget) {
+  if (document.body.dataset.stale !== undefined) {
+    const text = 'The change above was refused: this is still the prompt of before it.';
+    return h('p', { class: 'stale', id: 'remark', role: 'alert' }, text);
+  }
+  const said = [];
+  const cut = shown.turns.filter((turn) => turn.outcome === 'cut').length;
+  if (budget && tokens > budget)
+    said.push(`More than max_tokens ${number(budget)}: the anchor, with its calls, is shown whatever it takes.`);
+  if (cut > 0 && budget > tokens)
+    said.push(
+      `${number(budget - tokens)} tokens are left free: ${count(cut, 'turn')} of the line that would fit ` +
+        `${cut === 1 ? 'is' : 'are'} cut, so that its beginning stays for the next steps (cut_share ${shown.policy.cut_share}).`,
+    );
+  if (state.policy.base === 'recall' && !shown.policy.seeds)
+    said.push('This policy shows what a question finds: ask one under Recall.');
+  return said.length > 0 && h('p', { class: 'hint', id: 'remark' }, said.join(' '));
+}
+
+function cachedText(kept, shown, tokens, page) {
   if (!shown.before) return 'There is no step before this one: nothing is cached.';
   if (kept.n === 0) return 'The step before begins with another message: nothing is cached.';
   const share = tokens ? Math.round((100 * kept.tokens) / tokens) : 0;
-  return `As in the step before: the first ${count(kept.n, 'message')}, ${number(kept.tokens)} tokens, ${share} %. A cache of prefixes can serve these.`;
+  const before = page.known(page.before());
+  const step = before ? ` (${[before.role, time(before.at), `“${short(before.text, 30)}”`].join(' ')})` : '';
+  return `As in the step before${step}: the first ${count(kept.n, 'message')}, ${number(kept.tokens)} tokens, ${share} %. A cache of prefixes can serve these.`;
 }
 
 function border(kept) {
@@ -99,6 +135,7 @@ function messageOf(message, isCached, state, shown, page) {
   const isLong = text.length > LONG && !opened.has(message.turn_id);
   const role = roleOf(message.role);
   const isSeed = shown.explained.get(message.turn_id)?.via === 'seed';
+  const isElsewhere = (message.session_id ?? '') !== (shown.byTurn.get(shown.anchor)?.session_id ?? '');
   const body = [
     h(
       'p',
@@ -139,12 +176,15 @@ function messageOf(message, isCached, state, shown, page) {
         'data-turn': message.turn_id,
         'aria-pressed': message.turn_id === state.turn ? 'true' : 'false',
         title: 'Why is it in?',
+        tabindex: message.turn_id === shown.anchor ? 0 : -1,
         onclick: () => page.turn(message.turn_id),
       },
       h('span', { class: 'n' }, String(message.n)),
       h('b', { class: `role ${role}` }, message.role),
       h('span', { class: `part ${message.part}` }, isSeed ? 'recalled ◆ seed' : message.part),
       isCached && h('span', { class: 'iscached' }, 'cached'),
+      isElsewhere &&
+        h('span', { class: 'elsewhere' }, `of “${short(nameOf(message.session_id), 40)}”, ${time(message.created_at)}`),
       h('span', { class: 'tokens' }, `${number(message.tokens)} tok`),
     ),
     ...body,
@@ -161,7 +201,10 @@ export async function drawWhy(state, shown, page) {
   const mine = ++asked;
   asking?.abort();
   asking = new AbortController();
-  if (!state.turn) return;
+  if (!state.turn) {
+    pane.replaceChildren();
+    return;
+  }
   const message = shown.byTurn.get(state.turn);
   const known = message ?? page.known(state.turn) ?? {};
   const explained = shown.explained.get(state.turn);
@@ -171,7 +214,7 @@ export async function drawWhy(state, shown, page) {
     h(
       'div',
       { class: 'head' },
-      h('h2', { id: 'why-title' }, message ? 'Why is this turn in?' : 'Why is this turn not in?'),
+      h('h2', { id: 'why-title', tabindex: -1 }, message ? 'Why is this turn in?' : 'Why is this turn not in?'),
       h('button', { type: 'button', class: 'plain', 'aria-label': 'Close', onclick: () => page.turn(null) }, '×'),
     ),
     h(
@@ -201,7 +244,10 @@ export async function drawWhy(state, shown, page) {
   }
   if (explained) {
     const facts = [
-      explained.reason,
+      explained.reason.replace(/\bstep (\d+)/g, (step, n) => {
+        const of = shown.turns.find((turn) => turn.step === Number(n));
+        return shown.byTurn.has(of?.turn_id) ? `message ${shown.byTurn.get(of.turn_id).n}` : step;
+      }),
       explained.distance !== null && `distance ${explained.distance}`,
       explained.priority !== null && `priority ${Number(explained.priority).toPrecision(4)}`,
     ];

@@ -25,8 +25,8 @@ export function setToken(token) {
   sessionStorage.setItem(KEY, token.trim());
 }
 
-/** The answer of the service; with `body` it is a POST. */
-export async function ask(path, body, signal) {
+/** The answer of the service; with `body` it is a POST. With `isText` it is the very text, which may be signed. */
+export async function ask(path, body, signal, isText = false) {
   const token = sessionStorage.getItem(KEY);
   const headers = token ? { Authorization: `Bearer ${token}` } : {};
   if (body !== undefined) headers['Content-Type'] = 'application/json';
@@ -47,5 +47,5 @@ export async function ask(path, body, signal) {
     throw new Refused(response.status, { message: `The answer is not JSON: ${text.slice(0, 200)}` });
   }
   if (!response.ok) throw new Refused(response.status, answer.error ?? {});
-  return answer;
+  return isText ? text : answer;
 }

@@ -109,3 +109,21 @@ pub(super) async fn diff(State(service): State<Shared>, body: Bytes) -> Result<J
     };
     Ok(JsonText(service.read(work).await?))
 }
+
+/// The export of the slice or the record of the prompt, the very text that can be checked.
+pub(super) async fn document(
+    State(service): State<Shared>,
+    body: Bytes,
+) -> Result<JsonText, Refusal> {
+    let mut fields = Fields::of(&body)?;
+    let function = match fields.text("kind")?.as_str() {
+        "slice" => "graph_slice",
+        "record" => "graph_messages_record",
+        _ => return Err(Refusal::invalid("kind is neither slice nor record")),
+    };
+    let place = Place::of(&mut fields)?;
+    let policy = place.expression("$2", "$3");
+    let query = format!("SELECT {{schema}}.{function}($1, {policy})::text");
+    let work = move |transaction: &mut Transaction| transaction.text(&query, &place.parameters());
+    Ok(JsonText(service.read(work).await?.unwrap_or_default()))
+}
