@@ -146,6 +146,11 @@ await test('what is cached is the beginning that the step before has, too', asyn
   while (n < was.length && now[n].turn_id === was[n].turn_id) tokens += now[n++].tokens;
   assert.match(text, new RegExp(`^As in the step before \\(user .*“.*”\\): the first ${n} messages, ${tokens} tokens`));
   assert.equal(await page.locator('#prompt .message.cached').count(), n);
+  await page.getByRole('button', { name: 'show that prompt' }).click();
+  await ready();
+  assert.equal(anchorOf(), before);
+  await page.goBack();
+  await ready();
 });
 
 await test('the slider of tokens changes prompt and picture at once', async () => {
@@ -606,6 +611,11 @@ await test('a policy is registered by a role that may, and then chosen', async (
   assert.match(plain(await sum()), / of 777 tokens$/);
 });
 
+await test('no value of the program stands among the texts', async () => {
+  const text = await page.locator('#work').innerText();
+  assert.doesNotMatch(text, /^(false|null|undefined|NaN|\[object.*)$/m);
+});
+
 await test('everything that can be used has a name', async () => {
   for (const details of await page.locator('details').all()) await details.evaluate((element) => (element.open = true));
   assert.deepEqual(await nameless(), []);
@@ -704,6 +714,8 @@ await test('a graph without words says so before a question, and a question of t
   await page.locator('#query').fill('');
   await page.locator('#prompt .message').first().waitFor();
   assert.ok(await page.locator('#notice').isHidden());
+  await page.getByRole('button', { name: 'Reset' }).click();
+  await ready();
   errors.length = 0; // the browser reports the status 422
 });
 

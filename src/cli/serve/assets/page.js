@@ -220,7 +220,9 @@ function drawFrame() {
 function drawAll() {
   const focus = placeOfFocus();
   drawParts();
-  if (document.activeElement === document.body || !document.activeElement?.checkVisibility()) refocus(focus);
+  if (document.activeElement === document.body || !document.activeElement?.checkVisibility()) {
+    if (focus && !refocus(focus)) byId('main').focus({ preventScroll: true });
+  }
 }
 
 function drawParts() {

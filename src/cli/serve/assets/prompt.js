@@ -92,7 +92,7 @@ function remark(state, shown, tokens, budget) {
     );
   if (state.policy.base === 'recall' && !shown.policy.seeds)
     said.push('This policy shows what a question finds: ask one under Recall.');
-  return said.length > 0 && h('p', { class: 'hint', id: 'remark' }, said.join(' '));
+  return said.length > 0 ? h('p', { class: 'hint', id: 'remark' }, said.join(' ')) : '';
 }
 
 function cachedText(kept, shown, tokens, page) {
@@ -157,6 +157,16 @@ function messageOf(message, isCached, state, shown, page) {
           },
         },
         `Show all ${number(text.length)} characters`,
+      ),
+    );
+  }
+  if (message.turn_id === shown.anchor && role === 'assistant' && page.before()) {
+    body.push(
+      h(
+        'p',
+        { class: 'hint' },
+        'The anchor is an answer. The prompt for it ends at the turn before: ',
+        h('button', { type: 'button', class: 'plain', onclick: () => page.anchor(page.before()) }, 'show that prompt'),
       ),
     );
   }
