@@ -74,7 +74,8 @@ async fn about(State(service): State<Shared>) -> Result<JsonText, Refusal> {
                  'policy', p.policy::json, 'is_preset', p.registered_by IS NULL)), '[]') \
                  FROM {schema}.graph_policies AS p))::text";
     // Whether there are words to search by, a search alone says; its hint is how to have them.
-    let probe = "SELECT count(*)::text FROM {schema}.graph_search(NULL::real[], 'word'::text, 1, '{}'::jsonb)";
+    let probe = "SELECT count(*)::text FROM {schema}.graph_search( \
+                 NULL::real[], 'word'::text, 1, '{}'::jsonb)";
     let no_words = match service.read(move |transaction| transaction.text(probe, &[])).await {
         Err(refusal) if refusal.detail.as_deref() == Some("NO_WORDS") => Some(refusal.hint),
         _ => None,
