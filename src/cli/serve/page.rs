@@ -67,7 +67,8 @@ pub(super) fn data() -> Router<Shared> {
 async fn about(State(service): State<Shared>) -> Result<JsonText, Refusal> {
     let query = "SELECT json_build_object('version', {schema}.graph_kernel_version(), 'server', \
                  current_setting('server_version'), 'role', current_user, 'database', current_database(), \
-                 'graph', graph_kernel.chosen_graph(), 'no_words', $1::text, 'can_register', NOT pg_is_in_recovery() AND EXISTS ( \
+                 'graph', graph_kernel.chosen_graph(), 'no_words', $1::text, \
+                 'can_register', NOT pg_is_in_recovery() AND EXISTS ( \
                  SELECT FROM pg_proc AS p WHERE p.pronamespace = 'graph_kernel'::regnamespace \
                  AND p.proname = 'register_policy' AND has_function_privilege(p.oid, 'EXECUTE')), \
                  'policies', (SELECT coalesce(json_agg(json_build_object('name', coalesce(p.name, p.params_hash), \
