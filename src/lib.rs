@@ -31,6 +31,7 @@ extension_sql_file!("../sql/kept.sql", name = "kept", requires = ["store", "chec
 extension_sql_file!("../sql/recorder.sql", name = "recorder");
 extension_sql_file!("../sql/retrieval.sql", name = "retrieval");
 extension_sql_file!("../sql/words.sql", name = "words", requires = ["binding"]);
+extension_sql_file!("../sql/lists.sql", name = "lists", requires = ["bootstrap"]);
 extension_sql_file!("../sql/statistics.sql", name = "statistics", requires = ["bootstrap"]);
 extension_sql_file!("../sql/api_search.sql", name = "api_search", requires = ["retrieval"]);
 extension_sql_file!(
@@ -49,6 +50,7 @@ extension_sql_file!(
         "content",
         "recorder",
         "retrieval",
+        "lists",
         "statistics",
         "api_search",
         "words"

@@ -11,6 +11,7 @@ mod explain;
 mod graph;
 mod kept;
 mod keys;
+mod lists;
 mod messages;
 mod policy;
 mod promotion;

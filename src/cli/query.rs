@@ -3,8 +3,7 @@
 use std::io::{IsTerminal, Write, stdout};
 
 use postgres::Row;
-use postgres::types::Type;
-use serde_json::Value;
+use postgres::types::{ToSql, Type};
 use uuid::Uuid;
 
 use crate::arguments::{QueryArguments, SessionsArguments};
@@ -13,7 +12,13 @@ use crate::output::{escaped_json, line, message};
 use crate::{Failure, Outcome};
 
 /// How many sessions are named whose ids in their applications are the one that was given.
-const MAX_LIKE: usize = 5;
+const MAX_LIKE: i32 = 5;
+
+/// How many characters a name has at most: the library gives the hash of one that has more bytes.
+const MAX_NAME: usize = 4096;
+
+/// How many sessions, or ends of one, are listed.
+const MAX_LISTED: i32 = 100_000;
 
 /// Prints the JSON of `graph_slice`.
 pub(crate) fn slice(out: &mut impl Write, arguments: &QueryArguments) -> Result<Outcome, Failure> {
@@ -78,90 +83,34 @@ fn query(
     database.last_query(&statement(call), &[(&anchor, Type::UUID), (&policy, Type::TEXT)])
 }
 
-/// Statements about the sessions of a graph.
-pub(crate) struct SessionStatements {
-    /// Every turn: id, session, time, text.
-    turns: String,
-    /// The edges and the parent of each.
-    edges: String,
-    parent: String,
-}
-
-/// The time of a row as a text.
+/// A time as a text.
 const TIME: &str = "coalesce(CASE WHEN isfinite(at) THEN to_char(at AT TIME ZONE 'UTC', \
                     'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"') ELSE at::text END, '-')";
 
-impl SessionStatements {
-    /// `graph` is what `graph_kernel.describe_graph` says.
-    pub(crate) fn new(graph: &Value) -> Self {
-        let from = |part: &str| graph[part]["from"].as_str().unwrap_or_default().to_owned();
-        let expression = |part: &str, key: &str| {
-            graph[part]["expressions"][key].as_str().unwrap_or("NULL").to_owned()
-        };
-        let turns = format!(
-            "SELECT {} AS id, {} AS session, {}::timestamptz AS at, {} AS content FROM {} AS t",
-            expression("turns", "id"),
-            expression("turns", "session_id"),
-            expression("turns", "created_at"),
-            expression("turns", "content_text"),
-            from("turns"),
-        );
-        SessionStatements { turns, edges: from("edges"), parent: expression("edges", "parent") }
-    }
+/// Of $1 sessions after $2 others the time of the latest turn, the number of turns, the latest turn, so many characters
+/// of the name, and $3 characters of the latest turn's text; the latest comes first. The library reads the tables: who
+/// owns a schema could give its name to another, and with it the names of the tables.
+pub(crate) fn sessions_listed(name_chars: usize) -> String {
+    format!(
+        "SELECT {TIME}, turns, latest_turn_id::text, left(session_id, {name_chars}), latest_text \
+         FROM (SELECT *, latest_at AS at FROM graph_kernel.list_sessions($1, $2, $3, NULL::text)) AS s"
+    )
+}
 
-    /// Of each session the time of its latest turn, the number of its turns, its latest turn and its name; the latest
-    /// comes first.
-    pub(crate) fn list(&self) -> String {
-        format!(
-            "SELECT {TIME}, count, id::text, session FROM {} ORDER BY at DESC NULLS LAST, session",
-            self.grouped()
-        )
-    }
+/// Of the session $1 the turns that no other follows, $2 after $3 others: time, id, $4 characters of the text.
+pub(crate) fn ends_listed() -> String {
+    format!(
+        "SELECT {TIME}, turn_id::text, content FROM (SELECT *, created_at AS at \
+         FROM graph_kernel.list_turns($1, NULL::uuid[], NULL::text, true, $2, $3, $4)) AS t"
+    )
+}
 
-    /// The same with the beginning of the latest turn's text, of a graph with many turns for some of the sessions.
-    pub(crate) fn list_with_beginnings(&self) -> String {
-        format!(
-            "SELECT {TIME}, count, id::text, session, \
-             (SELECT left(t.content, 200) FROM ({}) AS t WHERE t.id = s.id LIMIT 1) \
-             FROM {} ORDER BY at DESC NULLS LAST, session",
-            self.turns,
-            self.grouped()
-        )
-    }
+/// A row where the session $1 has a turn.
+pub(crate) const SESSION_IS_THERE: &str = "SELECT turn_id::text FROM graph_kernel.list_turns($1, NULL::uuid[], NULL::text, false, 1, 0, 0)";
 
-    fn grouped(&self) -> String {
-        format!(
-            "(SELECT session, count(*), (array_agg(id ORDER BY at DESC NULLS LAST, id))[1] AS id, max(at) AS at \
-             FROM ({}) AS t WHERE id IS NOT NULL GROUP BY session) AS s",
-            self.turns
-        )
-    }
-
-    /// Of the session $1 the turns that no other follows: time, id, beginning of the text.
-    pub(crate) fn ends(&self) -> String {
-        format!(
-            "SELECT {TIME}, id::text, left(content, 60) FROM ({}) AS t WHERE session = $1 AND id IS NOT NULL \
-             AND NOT EXISTS (SELECT FROM {} AS e WHERE {} = t.id) ORDER BY at DESC NULLS LAST, id",
-            self.turns, self.edges, self.parent
-        )
-    }
-
-    /// 1 where the session $1 has a turn, else 0.
-    pub(crate) fn is_there(&self) -> String {
-        format!(
-            "SELECT count(*) FROM (SELECT FROM ({}) AS t WHERE session = $1 AND id IS NOT NULL LIMIT 1) AS t",
-            self.turns
-        )
-    }
-
-    /// The names of a few sessions whose ids in their applications are $1.
-    pub(crate) fn like(&self) -> String {
-        format!(
-            "SELECT DISTINCT session FROM ({}) AS t \
-             WHERE id IS NOT NULL AND right(session, length($1) + 1) = ':' || $1 ORDER BY 1 LIMIT {MAX_LIKE}",
-            self.turns
-        )
-    }
+/// The names of a few sessions whose ids in their applications are $1.
+pub(crate) fn sessions_like() -> String {
+    format!("SELECT session_id FROM graph_kernel.list_sessions({MAX_LIKE}, 0, 0, ':' || $1)")
 }
 
 /// Lists the sessions, the latest first: the time of its latest turn, the number of its turns, its latest turn, which
@@ -174,26 +123,29 @@ pub(crate) fn sessions(
     let mut database = connect(&arguments.connection)?;
     database.begin("").map_err(|error| server_error(&error))?;
     database.schema()?;
-    let (_, graph) = database.graph().map_err(|fault| fault.text)?;
-    let statements = SessionStatements::new(&graph);
+    let limit = (&MAX_LISTED as &(dyn ToSql + Sync), Type::INT4);
+    let number = |number: &'static i32| (number as &(dyn ToSql + Sync), Type::INT4);
+    let is_cut = |rows: &[Row]| i32::try_from(rows.len()).is_ok_and(|rows| rows >= MAX_LISTED);
     let Some(session) = &arguments.session else {
-        for row in database.last_query(&statements.list(), &[])? {
-            let session = value::<Option<&str>>(&row, 3)?.unwrap_or("-");
+        let rows =
+            database.last_query(&sessions_listed(MAX_NAME), &[limit, number(&0), number(&0)])?;
+        for row in &rows {
             let (time, turns, latest): (&str, i64, &str) =
-                (value(&row, 0)?, value(&row, 1)?, value(&row, 2)?);
-            line!(out, "{time:<20}  {turns:>8}  {latest}  {session}");
+                (value(row, 0)?, value(row, 1)?, value(row, 2)?);
+            let session = Some(value::<&str>(row, 3)?).filter(|name| !name.is_empty());
+            line!(out, "{time:<20}  {turns:>8}  {latest}  {}", session.unwrap_or("-"));
         }
+        tell_of_more(is_cut(&rows));
         return Ok(Outcome::Success);
     };
     let parameters: Parameters = &[(session, Type::TEXT)];
-    let ends = database.query(&statements.ends(), parameters)?;
+    let with_limits: Parameters = &[(session, Type::TEXT), limit, number(&0), number(&60)];
+    let ends = database.query(&ends_listed(), with_limits)?;
     if ends.is_empty() {
         // A circle has no end.
-        let found = database
-            .query_one(&statements.is_there(), parameters)
-            .map_err(|error| server_error(&error))?;
-        if value::<i64>(&found, 0)? == 0 {
-            let rows = database.query(&statements.like(), parameters)?;
+        let found = database.query(SESSION_IS_THERE, parameters)?;
+        if found.is_empty() {
+            let rows = database.query(&sessions_like(), parameters)?;
             let like: Vec<&str> =
                 rows.iter().map(|row| value(row, 0)).collect::<Result<_, Failure>>()?;
             let mut why = format!("there is no session {session}");
@@ -211,5 +163,14 @@ pub(crate) fn sessions(
         let text = value::<Option<&str>>(row, 2)?.unwrap_or_default().replace('\n', " ");
         line!(out, "{time:<20}  {turn}  {}", text.trim_end());
     }
+    tell_of_more(is_cut(&ends));
     Ok(Outcome::Success)
+}
+
+/// Says that a list has an end where there may be more.
+fn tell_of_more(is_cut: bool) {
+    if is_cut {
+        let text = message(&format!("there may be more than these {MAX_LISTED}"));
+        _ = writeln!(anstream::stderr(), "{text}");
+    }
 }

@@ -14,6 +14,7 @@ pub mod export;
 pub mod kept;
 pub mod keys;
 pub mod limits;
+pub mod lists;
 pub mod policies;
 pub mod promotion;
 pub mod prompt;

@@ -111,7 +111,7 @@ pub const POLICIES: &str = "
     ALTER TABLE b2.events ENABLE ROW LEVEL SECURITY;";
 
 /// Calls that read the graph and whose answers stay the same while its rows do.
-pub const GRAPH_CALLS: [&str; 15] = [
+pub const GRAPH_CALLS: [&str; 18] = [
     "SELECT s -> 'turns', s -> 'edges' FROM graph_slice(turn(5)) AS s",
     "SELECT turn_id, session_id, role, phase, created_at, content_hash FROM graph_slice_turns(turn(5))",
     "SELECT * FROM graph_slice_edges(turn(5))",
@@ -127,6 +127,9 @@ pub const GRAPH_CALLS: [&str; 15] = [
     "SELECT turn_id, similarity, content FROM graph_search_slice('{1,2}', turn(5))",
     "SELECT turn_id, similarity, content FROM graph_search('{1,2}')",
     "SELECT * FROM graph_content_audit()",
+    "SELECT * FROM graph_kernel.list_sessions()",
+    "SELECT * FROM graph_kernel.list_turns('s', only_ends => true)",
+    "SELECT * FROM graph_kernel.list_edges(ARRAY[turn(5), turn(4)]) ORDER BY 1, 2, 3",
     "SELECT check_name, count FROM graph_check() WHERE count IS NOT NULL",
 ];
 

@@ -318,6 +318,10 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         Some("SELECT graph_kernel.kept_by_others()"),
     ),
     (
+        "graph_kernel.list_edges(uuid[],integer)",
+        Some("SELECT * FROM graph_kernel.list_edges('{00000000-0000-4000-8000-000000000001}')"),
+    ),
+    (
         "graph_kernel.list_kept()",
         Some("SELECT count(*) FROM graph_kernel.list_kept()"),
     ),
@@ -327,7 +331,15 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         "graph_kernel.list_references(text,jsonb,jsonb)",
         Some("SELECT count(*) FROM graph_kernel.list_references('default', '{}', '[]')"),
     ),
+    (
+        "graph_kernel.list_sessions(integer,integer,integer,text)",
+        Some("SELECT * FROM graph_kernel.list_sessions()"),
+    ),
     ("graph_kernel.list_statistics()", Some("SELECT * FROM graph_kernel.list_statistics()")),
+    (
+        "graph_kernel.list_turns(text,uuid[],text,boolean,integer,integer,integer)",
+        Some("SELECT * FROM graph_kernel.list_turns()"),
+    ),
     (
         "graph_kernel.make_recorder_table(name)",
         Some("SELECT graph_kernel.make_recorder_table('open')"),

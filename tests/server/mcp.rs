@@ -438,6 +438,14 @@ fn nothing_is_remembered_in_tables_of_applications() {
     }
     let mut client = Client::of(&database, &["--allow-writes", "--graph", "own"]);
     client.result("remember", remember.clone());
+    // Whoever owns the schema could have code of his run by a superuser who writes into a table of that name.
+    let owner = "CREATE ROLE gk_test_mcp_owner; ALTER SCHEMA own OWNER TO gk_test_mcp_owner";
+    database.connect().batch_execute(owner).unwrap();
+    let text = client.error("remember", remember.clone());
+    assert!(text.contains("passes over row security"), "{text}");
+    assert!(client.result("sessions", json!({})).contains("\"x\""));
+    let end = "ALTER SCHEMA own OWNER TO CURRENT_USER; DROP ROLE gk_test_mcp_owner";
+    database.connect().batch_execute(end).unwrap();
     assert!(client.result("context", json!({})).ends_with("| y\n"));
     let mut client = Client::of(&database, &["--graph", "none"]);
     assert!(client.error("context", json!({})).contains("GRAPH_NOT_FOUND"));

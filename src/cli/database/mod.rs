@@ -28,6 +28,10 @@ const BEGIN: &str = "\
     BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL search_path = pg_catalog, pg_temp; \
     SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO'; SET LOCAL client_connection_check_interval = '1s'; ";
 
+/// The name of the chosen graph, and what it is.
+const DESCRIBED: &str =
+    "SELECT name, graph_kernel.describe_graph(name) FROM graph_kernel.chosen_graph() AS name";
+
 /// For the graph $1 a schema of its tables that is another's, where policies are not for the current role: that role,
 /// the schema, its owner. Superusers may do all anyway. The tables are found by their OIDs.
 const FOREIGN_SCHEMA: &str = "\
@@ -121,7 +125,7 @@ impl Database {
     pub(crate) fn check(mut self) -> Result<(), Failure> {
         self.begin("").map_err(|error| server_error(&error))?;
         self.schema()?;
-        self.graph().map(|_| ()).map_err(|fault| fault.text)
+        self.query_one(DESCRIBED, &[]).map(|_| ()).map_err(|error| server_error(&error))
     }
 
     /// Begins a transaction with these commands.
@@ -255,15 +259,14 @@ impl Database {
         }
     }
 
-    /// The name of the chosen graph, and what `graph_kernel.describe_graph` says of it, to read its tables by the names
-    /// that stand there.
+    /// The name of the chosen graph, and what `graph_kernel.describe_graph` says of it, to write its tables by the names
+    /// that stand there. The library reads them by what they are.
     ///
     /// The tables keep their names until the transaction ends, but not their schemas: who owns one can give its name to
     /// another, with a view in it whose code would run as this role. Such code a table's owner has in a policy as well,
     /// but not for a role that policies are not for. That one is refused where another role owns the schema.
     pub(crate) fn graph(&mut self) -> Result<(String, Value), Fault> {
-        let query = "SELECT name, graph_kernel.describe_graph(name) FROM graph_kernel.chosen_graph() AS name";
-        let row = self.query_one(query, &[])?;
+        let row = self.query_one(DESCRIBED, &[])?;
         let (name, graph) = (value(&row, 0)?, value(&row, 1)?);
         let rows = self.rows(FOREIGN_SCHEMA, &[(&name, Type::TEXT)])?;
         let Some(row) = rows.first() else { return Ok((name, graph)) };
@@ -271,7 +274,7 @@ impl Database {
             (value(row, 0)?, value(row, 1)?, value(row, 2)?);
         let text = format!(
             "the role {role} passes over row security, and {owner}, who owns the schema {schema}, could have it run \
-             code while the tables are read: connect as a role with no more rights than it needs"
+             code while the tables are written: connect as a role with no more rights than it needs"
         );
         Err(Fault { text, kind: FaultKind::Forbidden })
     }

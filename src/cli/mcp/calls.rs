@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use postgres::Row;
-use postgres::types::Type;
+use postgres::types::{ToSql, Type};
 use uuid::Uuid;
 
 use super::given::Given;
@@ -11,7 +11,7 @@ use super::quoting::{self, Message, NOTE};
 use crate::Failure;
 use crate::database::{Access, Database, Fault, Lease, Parameters, value};
 use crate::output::message;
-use crate::query::SessionStatements;
+use crate::query::{SESSION_IS_THERE, ends_listed, sessions_like, sessions_listed};
 
 /// How much of a session's name is shown, in bytes. One that is longer is asked for by its latest turn.
 const NAME_BYTES: usize = 300;
@@ -23,7 +23,10 @@ const BESIDE_BYTES: usize = 100;
 const BEGINNING_BYTES: usize = 120;
 
 /// The most sessions that are listed in one call.
-const MAX_SESSIONS: i64 = 200;
+const MAX_SESSIONS: i32 = 200;
+
+/// How many characters of a text are fetched for it.
+const LISTED_CHARS: i32 = 200;
 
 /// The result of a tool, or an error in words for the model.
 pub(super) fn call(lease: &Lease, tool: &str, given: &Given) -> Result<String, Failure> {
@@ -73,19 +76,16 @@ fn result(given: &Given, head: &str, list: &[Message]) -> Result<String, Failure
 fn sessions(lease: &Lease, given: &Given) -> Result<String, Failure> {
     let (session, offset) = (given.text("session")?, given.offset()?);
     let rows = read(lease, |database, _| {
-        let (_, graph) = database.graph()?;
-        let statements = SessionStatements::new(&graph);
-        let limit = MAX_SESSIONS + 1;
-        match session {
-            None => Ok(database.rows(
-                &format!("{} LIMIT $1 OFFSET $2", statements.list_with_beginnings()),
-                &[(&limit, Type::INT8), (&offset, Type::INT8)],
-            )?),
-            Some(session) => Ok(database.rows(
-                &format!("{} LIMIT $2 OFFSET $3", statements.ends()),
-                &[(&session, Type::TEXT), (&limit, Type::INT8), (&offset, Type::INT8)],
-            )?),
-        }
+        let number = |number| (number as &(dyn ToSql + Sync), Type::INT4);
+        let limits = [&(MAX_SESSIONS + 1), &offset, &LISTED_CHARS].map(number);
+        let named = session.iter().map(|name| (name as &(dyn ToSql + Sync), Type::TEXT));
+        let parameters: Vec<_> = named.chain(limits).collect();
+        let query = match session {
+            // One character more than is shown says that there are more.
+            None => sessions_listed(NAME_BYTES + 1),
+            Some(_) => ends_listed(),
+        };
+        Ok(database.rows(&query, &parameters)?)
     })?;
     if rows.is_empty() {
         return match session {
@@ -113,9 +113,9 @@ fn sessions(lease: &Lease, given: &Given) -> Result<String, Failure> {
             None => {
                 let (time, turns, latest) =
                     (value::<&str>(row, 0)?, value::<i64>(row, 1)?, value::<&str>(row, 2)?);
-                let name = match value::<Option<&str>>(row, 3)? {
-                    Some(name) => quoting::name(name, NAME_BYTES),
-                    None => "(no name)".to_owned(),
+                let name = match value::<&str>(row, 3)? {
+                    "" => "(no name)".to_owned(),
+                    name => quoting::name(name, NAME_BYTES),
                 };
                 let beginning = value::<Option<&str>>(row, 4)?.unwrap_or_default();
                 let beginning = quoting::name(beginning, BEGINNING_BYTES);
@@ -139,7 +139,7 @@ fn sessions(lease: &Lease, given: &Given) -> Result<String, Failure> {
         shown += 1;
     }
     if shown < rows.len() {
-        let next = offset + i64::try_from(shown).expect("there are few");
+        let next = offset + i32::try_from(shown).expect("there are few");
         _ = writeln!(text, "There are more: call sessions with offset {next}.");
     }
     Ok(text)
@@ -148,14 +148,11 @@ fn sessions(lease: &Lease, given: &Given) -> Result<String, Failure> {
 /// That there is no such session, with those that are named like it; None if there is one.
 fn no_session(lease: &Lease, session: &str) -> Option<Failure> {
     let like = lease.transaction(Access::Read, |database, _| {
-        let (_, graph) = database.graph()?;
-        let statements = SessionStatements::new(&graph);
-        let rows = database.rows(&statements.is_there(), &[(&session, Type::TEXT)])?;
-        if rows.first().map(|row| value::<i64>(row, 0)).transpose()?.is_some_and(|count| count > 0)
-        {
+        let named: Parameters = &[(&session, Type::TEXT)];
+        if !database.rows(SESSION_IS_THERE, named)?.is_empty() {
             return Ok(None);
         }
-        let rows = database.rows(&statements.like(), &[(&session, Type::TEXT)])?;
+        let rows = database.rows(&sessions_like(), named)?;
         let names = rows
             .iter()
             .map(|row| value::<&str>(row, 0).map(|name| quoting::name(name, NAME_BYTES)));

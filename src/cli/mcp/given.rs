@@ -74,8 +74,9 @@ impl Given {
         }
     }
 
-    pub(super) fn offset(&self) -> Result<i64, Failure> {
-        self.number("offset", 0, 1_000_000_000, 0).map(u64::cast_signed)
+    pub(super) fn offset(&self) -> Result<i32, Failure> {
+        let number = self.number("offset", 0, 1_000_000_000, 0)?;
+        Ok(i32::try_from(number).expect("it is one of those"))
     }
 
     /// How many tokens the result may have.

@@ -75,10 +75,4 @@ impl Transaction<'_> {
             format!("SELECT coalesce(json_agg(to_json(r)), '[]')::text FROM ({query}) AS r");
         Ok(self.text(&query, parameters)?.unwrap_or_default())
     }
-
-    /// The graph that is read: what `graph_kernel.describe_graph` says of it.
-    pub(crate) fn graph(&mut self) -> Result<serde_json::Value, Refusal> {
-        let (_, graph) = self.database.graph()?;
-        Ok(graph)
-    }
 }

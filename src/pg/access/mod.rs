@@ -4,6 +4,7 @@ pub mod caller;
 pub mod content;
 pub mod events;
 pub mod kept;
+pub mod lists;
 pub mod search;
 pub mod store;
 pub mod trace;

@@ -66,14 +66,24 @@ const UNDATED: Template = Template::new(
     Planning::EachTime,
 );
 
-/// Whether the name of a session, of more than 4 KiB, has a hash that is `{names}`. A cast of a text whose backslashes
-/// are doubled gives its bytes, and fails for none. No literal has a backslash: what it means is a setting's matter.
-const LONG_SESSION: &str = "CASE WHEN pg_catalog.octet_length({session}) OPERATOR(pg_catalog.>) 4096
+/// What a name of a session of more than 4 KiB is read as. A cast of a text whose backslashes are doubled gives its
+/// bytes, and fails for none. No literal has a backslash: what it means is a setting's matter.
+macro_rules! hash_of_name {
+    () => {
+        "CASE WHEN pg_catalog.octet_length({session}) OPERATOR(pg_catalog.>) 4096
     THEN pg_catalog.concat('sha256:', pg_catalog.encode(pg_catalog.sha256(
-             pg_catalog.replace({session}, pg_catalog.chr(92), pg_catalog.repeat(pg_catalog.chr(92), 2))
-                 ::pg_catalog.bytea), 'hex'))
-         OPERATOR(pg_catalog.=) {names}
-    ELSE false END";
+             pg_catalog.replace(({session}) COLLATE pg_catalog.\"C\", pg_catalog.chr(92), pg_catalog.repeat(pg_catalog.chr(92), 2))
+                 ::pg_catalog.bytea), 'hex'))"
+    };
+}
+
+/// Whether the name of a session, of more than 4 KiB, has a hash that is `{names}`.
+const LONG_SESSION: &str =
+    concat!(hash_of_name!(), "\n         OPERATOR(pg_catalog.=) {names}\n    ELSE false END");
+
+/// The name of a session as it is read: its hash where it has more than 4 KiB, empty where there is none.
+pub(super) const LONG_NAME: &str =
+    concat!(hash_of_name!(), "\n    ELSE COALESCE({session}, '') END");
 
 /// The latest second that a time is compared with: that of the last year whose microseconds are counted in 64 bits.
 const LAST_SECOND: i64 = i64::MAX / 1_000_000;
@@ -201,7 +211,7 @@ impl<'a> Searcher<'a> {
         filter: &SearchFilter,
         parameters: usize,
     ) -> Result<Narrowing, SqlError> {
-        let mut narrowing = Narrowing { parameters, ..Narrowing::default() };
+        let mut narrowing = Narrowing::after(parameters);
         let SearchFilter { owner, sessions, roles, from, to, .. } = filter;
         if let Some(owner) = owner {
             let (own, base_type) = self.graph.owner()?;
@@ -231,7 +241,7 @@ impl<'a> Searcher<'a> {
     }
 
     /// Narrows to the turns of sessions of these names; one of no name is called ''.
-    fn narrow_to_sessions(&self, narrowing: &mut Narrowing, sessions: &[String]) {
+    pub(super) fn narrow_to_sessions(&self, narrowing: &mut Narrowing, sessions: &[String]) {
         let is_unnamed = sessions.iter().any(String::is_empty);
         let Some((own, base_type)) = self.graph.stored_value("session_id") else {
             return narrowing.require(is_unnamed.to_string());
@@ -507,6 +517,21 @@ enum Value {
 }
 
 impl Narrowing {
+    /// No condition, after so many parameters.
+    pub(super) fn after(parameters: usize) -> Self {
+        Narrowing { parameters, ..Narrowing::default() }
+    }
+
+    /// A parameter of this text.
+    pub(super) fn text(&mut self, text: &str) -> String {
+        self.parameter(Value::Text(text.to_owned()))
+    }
+
+    /// A parameter of these texts.
+    pub(super) fn texts(&mut self, texts: Vec<String>) -> String {
+        self.parameter(Value::Texts(texts))
+    }
+
     /// Whether there may be turns that are not sought.
     fn is_any(&self) -> bool {
         !self.conditions.is_empty()
@@ -517,7 +542,7 @@ impl Narrowing {
         if self.is_any() { self.conditions.join(" AND ") } else { "true".to_owned() }
     }
 
-    fn require(&mut self, condition: String) {
+    pub(super) fn require(&mut self, condition: String) {
         self.conditions.push(condition);
     }
 

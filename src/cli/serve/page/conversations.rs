@@ -1,9 +1,8 @@
-//! Sessions and their turns, as the bound tables hold them; searches over all of them.
+//! Sessions and their turns, and searches over all of them. The library reads the tables.
 
 use axum::body::Bytes;
 use axum::extract::State;
 use postgres::types::Type;
-use serde_json::Value;
 
 use super::request::Fields;
 use crate::serve::Shared;
@@ -25,38 +24,19 @@ const MAX_EDGES: usize = 4 * MAX_TURNS;
 /// How many characters of a turn are shown in lists.
 const MAX_CHARACTERS: usize = 400;
 
-/// The columns of the turns that are read, from a graph as `describe_graph` describes it.
-fn turns_of(graph: &Value) -> String {
-    let turns = &graph["turns"];
-    let expression = |key: &str| turns["expressions"][key].as_str().unwrap_or("NULL");
-    format!(
-        "SELECT {} AS id, coalesce({}, '') AS session_id, left({}, 100) AS role, {}::timestamptz AS at, \
-         {}::text AS content, left({}::text, 100) AS phase FROM {} AS t",
-        expression("id"),
-        expression("session_id"),
-        expression("role"),
-        expression("created_at"),
-        expression("content_text"),
-        expression("phase"),
-        turns["from"].as_str().unwrap_or_default(),
-    )
-}
-
-/// A time in Unix seconds, null where there is none or it is infinite.
-const SECONDS: &str = "CASE WHEN isfinite(t.at) THEN extract(epoch FROM t.at) END";
+/// The columns of turns that `list_turns` gives, as the page takes them: the time in Unix seconds, null where there is
+/// none or it is infinite.
+const TURN: &str = "t.turn_id AS id, t.session_id, t.role, CASE WHEN isfinite(t.created_at) \
+                    THEN extract(epoch FROM t.created_at) END AS at, t.content AS text, t.phase";
 
 /// The sessions, the latest first, each with the beginning of its first text.
 pub(super) async fn sessions(State(service): State<Shared>) -> Result<JsonText, Refusal> {
     let work = move |transaction: &mut Transaction| {
-        let turns = turns_of(&transaction.graph()?);
         transaction.rows_as_json(
             &format!(
-                "SELECT t.session_id, t.count, t.latest, {SECONDS} AS at, t.title FROM ( \
-                 SELECT session_id, count(*) AS count, max(at) AS at, \
-                 (array_agg(id ORDER BY at DESC NULLS LAST, id))[1] AS latest, \
-                 (array_agg(left(content, 160) ORDER BY at, id) FILTER (WHERE content <> ''))[1] AS title \
-                 FROM ({turns}) AS t WHERE id IS NOT NULL GROUP BY session_id) AS t \
-                 ORDER BY t.at DESC NULLS LAST, t.session_id LIMIT {MAX_SESSIONS}"
+                "SELECT s.session_id, s.turns AS count, s.latest_turn_id AS latest, CASE WHEN isfinite(s.latest_at) \
+                 THEN extract(epoch FROM s.latest_at) END AS at, s.title \
+                 FROM graph_kernel.list_sessions({MAX_SESSIONS}, 0, 160, NULL::text) AS s"
             ),
             &[],
         )
@@ -71,24 +51,15 @@ pub(super) async fn thread(
 ) -> Result<JsonText, Refusal> {
     let session = Fields::of(&body)?.text("session")?;
     let work = move |transaction: &mut Transaction| {
-        let graph = transaction.graph()?;
-        let edges = &graph["edges"];
-        let expression = |key: &str| edges["expressions"][key].as_str().unwrap_or("NULL");
         let query = format!(
-            "WITH t AS MATERIALIZED (SELECT * FROM ({}) AS t WHERE t.session_id = $1 AND t.id IS NOT NULL \
-             ORDER BY t.at DESC NULLS LAST, t.id LIMIT {MAX_TURNS}) \
+            "WITH t AS MATERIALIZED (SELECT * FROM graph_kernel.list_turns( \
+             $1, NULL::uuid[], NULL::text, false, {MAX_TURNS}, 0, {MAX_CHARACTERS})) \
              SELECT json_build_object('turns', (SELECT coalesce(json_agg(r), '[]') FROM ( \
-             SELECT t.id, t.role, {SECONDS} AS at, left(t.content, {MAX_CHARACTERS}) AS text, \
-             length(t.content) AS characters, t.phase FROM t ORDER BY t.at NULLS FIRST, t.id DESC) AS r), \
-             'edges', (SELECT coalesce(json_agg(r), '[]') FROM (SELECT DISTINCT {parent} AS parent, {child} AS child, \
-             left({edge_type}::text, 100) AS edge_type FROM {from} AS e WHERE {child} IN (SELECT id FROM t) \
-             LIMIT {MAX_EDGES}) AS r), \
-             'has_more', (SELECT count(*) = {MAX_TURNS} FROM t))::text",
-            turns_of(&graph),
-            parent = expression("parent"),
-            child = expression("child"),
-            edge_type = expression("edge_type"),
-            from = edges["from"].as_str().unwrap_or_default(),
+             SELECT {TURN} FROM t ORDER BY t.created_at NULLS FIRST, t.turn_id DESC) AS r), \
+             'edges', (SELECT coalesce(json_agg(r), '[]') FROM ( \
+             SELECT e.parent_turn_id AS parent, e.child_turn_id AS child, e.edge_type \
+             FROM graph_kernel.list_edges(ARRAY(SELECT turn_id FROM t), {MAX_EDGES}) AS e) AS r), \
+             'has_more', (SELECT count(*) = {MAX_TURNS} FROM t))::text"
         );
         transaction.text(&query, &[(&session, Type::TEXT)])
     };
@@ -100,9 +71,8 @@ pub(super) async fn turns(State(service): State<Shared>, body: Bytes) -> Result<
     let ids = Fields::of(&body)?.ids("ids")?;
     let work = move |transaction: &mut Transaction| {
         let query = format!(
-            "SELECT t.id, t.session_id, t.role, {SECONDS} AS at, left(t.content, {MAX_CHARACTERS}) AS text, \
-             length(t.content) AS characters, t.phase FROM ({}) AS t WHERE t.id = ANY($1)",
-            turns_of(&transaction.graph()?)
+            "SELECT {TURN} FROM graph_kernel.list_turns( \
+             NULL::text, $1, NULL::text, false, {MAX_TURNS}, 0, {MAX_CHARACTERS}) AS t"
         );
         transaction.rows_as_json(&query, &[(&ids, Type::UUID_ARRAY)])
     };
@@ -128,12 +98,8 @@ pub(super) async fn search(
         Err(refusal) if refusal.detail.as_deref() == Some("NO_WORDS") => {
             let by_text = move |transaction: &mut Transaction| {
                 let query = format!(
-                    "SELECT t.id, t.session_id, t.role, {SECONDS} AS at, \
-                     substr(t.content, greatest(1, strpos(lower(t.content), lower($1)) - 80), \
-                     {MAX_CHARACTERS}) AS text \
-                     FROM ({}) AS t WHERE strpos(lower(t.content), lower($1)) > 0 \
-                     ORDER BY t.at DESC NULLS LAST, t.id LIMIT {MAX_FOUND}",
-                    turns_of(&transaction.graph()?)
+                    "SELECT {TURN} FROM graph_kernel.list_turns( \
+                     NULL::text, NULL::uuid[], $1, false, {MAX_FOUND}, 0, {MAX_CHARACTERS}) AS t"
                 );
                 transaction.rows_as_json(&query, &[(&text, Type::TEXT)])
             };

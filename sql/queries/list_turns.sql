@@ -1,0 +1,12 @@
+-- $1, $2, $3 bigint, …: of the turns that are sought so many after so many, the latest first, with so many characters
+-- of each content.
+SELECT s.id, s.name, graph_kernel.text_prefix(s.role, 64), graph_kernel.text_prefix(s.phase, 64), s.at, {text}
+FROM (
+    SELECT {t.id} AS id, {name} AS name, {t.role} AS role, {t.phase} AS phase, {t.created_at} AS at,
+           {t.content_text} AS content
+    FROM {turns} AS t
+    WHERE {t.id} IS NOT NULL AND {is_sought}
+    ORDER BY 5 DESC NULLS LAST, 1
+    LIMIT $1 OFFSET $2
+) AS s
+ORDER BY s.at DESC NULLS LAST, s.id
