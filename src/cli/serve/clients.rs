@@ -225,3 +225,62 @@ impl AsyncWrite for Taking {
         Poll::Ready(Ok(()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// A connection, and a client that reads nothing yet.
+    async fn connected() -> (Taking, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        (Taking::new(listener.accept().await.unwrap().0), client)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_takes_nothing_for_long_is_closed() {
+        let (mut stream, mut client) = connected().await;
+        let begun = Instant::now();
+        // The clock goes on by itself where nothing else does.
+        let reads = tokio::spawn(async move {
+            let mut room = vec![0; 8 << 20];
+            for _ in 0..3 {
+                sleep(MAX_STUCK * 2 / 3).await;
+                client.read_exact(&mut room).await.unwrap();
+            }
+            client
+        });
+        let answer = vec![0; 64 << 20];
+        let error = stream.write_all(&answer).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        // Each time that it took something, it had as long again.
+        assert!(begun.elapsed() >= MAX_STUCK * 3, "{:?}", begun.elapsed());
+        drop(reads.await.unwrap());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_a_client_sends_after_the_last_answer_is_read_for_a_while() {
+        let (mut stream, mut client) = connected().await;
+        let sends = tokio::spawn(async move {
+            let mut sent = 0;
+            while client.write_all(&[0; 1024]).await.is_ok() {
+                sent += 1;
+                sleep(MAX_SILENT / 2).await;
+            }
+            sent
+        });
+        let begun = Instant::now();
+        stream.shutdown().await.unwrap();
+        assert_eq!(begun.elapsed().as_secs(), MAX_STUCK.as_secs());
+        drop(stream);
+        assert!(sends.await.unwrap() >= 50);
+        let (mut stream, client) = connected().await;
+        let begun = Instant::now();
+        stream.shutdown().await.unwrap();
+        assert_eq!(begun.elapsed().as_secs(), MAX_SILENT.as_secs());
+        drop(client);
+    }
+}

@@ -129,7 +129,7 @@ impl IntoResponse for Refusal {
 }
 
 /// Writes a line to the log, the error stream. No token, no password and no text of a turn goes there.
-pub(super) fn tell(text: &str) {
+pub(crate) fn tell(text: &str) {
     _ = writeln!(anstream::stderr(), "{}", output::message(text));
 }
 

@@ -8,6 +8,7 @@ mod api;
 mod clients;
 mod errors;
 mod guard;
+mod keys;
 mod page;
 mod rate;
 mod transaction;
@@ -38,6 +39,7 @@ use tokio::time::{sleep, timeout};
 use self::clients::{Client, Clients, Holding, Taking};
 use self::errors::{Refusal, tell};
 use self::guard::{Guard, check_address, new_token, token_of};
+use self::keys::{has_key_twice, key_twice};
 use self::rate::Rate;
 use crate::arguments::ServeArguments;
 use crate::database::{Place, Pool};
@@ -178,6 +180,7 @@ fn routes(service: &Shared) -> Router {
 async fn tools(State(service): State<Shared>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     match Bytes::from_request(Request::from_parts(parts.clone(), body), &service).await {
+        Ok(body) if has_key_twice(&body) => key_twice().into_response(),
         Ok(body) => {
             let request = Request::from_parts(parts, Body::from(body));
             service.tools.handle(request).await.map(Body::new)

@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use super::answers::{self, ServiceError};
 use crate::serve::Shared;
-use crate::serve::errors::{JsonText, Refusal};
+use crate::serve::errors::{JsonText, Refusal, tell};
 
 /// A body that is of this form, or the refusal in the words of the published service.
 type Body<T> = Result<Json<T>, JsonRejection>;
@@ -259,7 +259,14 @@ async fn asked_for_health(service: &Shared) -> Result<String, String> {
     }
     let query = "SELECT {schema}.graph_api_health()::text";
     let asked = service.read(move |transaction| transaction.text(query, &[])).await;
-    let answer = asked.map(Option::unwrap_or_default).map_err(|refusal| refusal.message);
+    // Who asks has no token: what the server says is not for him.
+    let answer = asked.map(Option::unwrap_or_default).map_err(|refusal| match refusal.sqlstate {
+        None => refusal.message,
+        Some(sqlstate) => {
+            tell(&format!("the database is not ready: SQLSTATE {sqlstate}"));
+            "the database is not ready; the log of the service has the SQLSTATE".to_owned()
+        }
+    });
     *last = Some((Instant::now(), answer.clone()));
     answer
 }

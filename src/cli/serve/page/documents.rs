@@ -1,17 +1,13 @@
 //! Documents that are checked, and policies that are registered.
 
-use std::collections::HashSet;
-use std::fmt::Formatter;
-
 use axum::body::Bytes;
 use axum::extract::State;
 use postgres::types::Type;
-use serde::de::{Error, MapAccess, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer};
 
 use super::request::Fields;
 use crate::serve::Shared;
 use crate::serve::errors::{JsonText, Refusal};
+use crate::serve::keys::has_key_twice;
 use crate::serve::transaction::Transaction;
 
 /// Checks a document: a slice, a record of a prompt or the provenance of a search; with `proof` and `key` also that.
@@ -45,62 +41,6 @@ const CHECK: &str = "\
             SELECT to_json(p) FROM {schema}.graph_verify_proof(v.j, $2::json, $3::text) AS p) END)::text \
     FROM v";
 
-/// Any JSON in which no object has a key twice.
-struct Unique;
-
-impl<'de> Deserialize<'de> for Unique {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Unique)
-    }
-}
-
-impl<'de> Visitor<'de> for Unique {
-    type Value = Unique;
-
-    fn expecting(&self, formatter: &mut Formatter) -> std::fmt::Result {
-        formatter.write_str("JSON")
-    }
-
-    fn visit_unit<E>(self) -> Result<Unique, E> {
-        Ok(Unique)
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<Unique, E> {
-        Ok(Unique)
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<Unique, E> {
-        Ok(Unique)
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<Unique, E> {
-        Ok(Unique)
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<Unique, E> {
-        Ok(Unique)
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<Unique, E> {
-        Ok(Unique)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Unique, A::Error> {
-        while elements.next_element::<Unique>()?.is_some() {}
-        Ok(Unique)
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Unique, A::Error> {
-        let mut keys = HashSet::new();
-        while let Some((key, Unique)) = fields.next_entry::<String, Unique>()? {
-            if !keys.insert(key) {
-                return Err(A::Error::custom("a key stands twice"));
-            }
-        }
-        Ok(Unique)
-    }
-}
-
 /// What a document is, whether it verifies, and whether it could be made again.
 pub(super) async fn check(State(service): State<Shared>, body: Bytes) -> Result<JsonText, Refusal> {
     let mut fields = Fields::of(&body)?;
@@ -108,7 +48,7 @@ pub(super) async fn check(State(service): State<Shared>, body: Bytes) -> Result<
     let (proof, key) = (fields.optional_text("proof")?, fields.optional_text("key")?);
     let work = move |transaction: &mut Transaction| {
         // The server would take the last of equal keys, and a person reads the first.
-        let is_unique = serde_json::from_str::<Unique>(&document).is_ok();
+        let is_unique = !has_key_twice(document.as_bytes());
         let [document, proof, key] =
             [&document as _, &proof as _, &key as _].map(|value| (value, Type::TEXT));
         transaction.text(CHECK, &[document, proof, key, (&is_unique, Type::BOOL)])
