@@ -1,5 +1,6 @@
 -- $1, $2, $3 bigint, …: as list_turns.sql, of the turns that are sought and that no other follows.
-SELECT s.id, s.name, graph_kernel.text_prefix(s.role, 64), graph_kernel.text_prefix(s.phase, 64), s.at, {text}
+SELECT s.id, s.name, graph_kernel.text_prefix(s.role, 64), graph_kernel.text_prefix(s.phase, 64), s.at,
+       graph_kernel.text_prefix(s.content, ($3)::pg_catalog.int4)
 FROM (
     SELECT {t.id} AS id, {name} AS name, {t.role} AS role, {t.phase} AS phase, {t.created_at} AS at,
            {t.content_text} AS content

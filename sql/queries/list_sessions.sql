@@ -1,4 +1,4 @@
--- $1, $2, $3 bigint, …: of the sessions that are sought so many after so many, the latest first: the name, the number
+-- $1, $2, $3 bigint: of all sessions so many after so many, the latest first: the name, the number
 -- of turns, the latest turn and its time, and so many characters of the first content and of the latest turn's.
 SELECT s.name, s.turns, s.id, s.at,
        CASE WHEN $3 OPERATOR(pg_catalog.>) 0 THEN (
@@ -26,7 +26,7 @@ FROM (
             SELECT ({name}) COLLATE pg_catalog."C" AS name, {t.id} AS id, {t.created_at} AS at,
                    COALESCE(pg_catalog.octet_length({t.content_text}), 0) OPERATOR(pg_catalog.=) 0 AS is_empty
             FROM {turns} AS t
-            WHERE {t.id} IS NOT NULL AND {is_sought}
+            WHERE {t.id} IS NOT NULL
         ) AS t
     ) AS s
     WHERE s.n OPERATOR(pg_catalog.=) 1

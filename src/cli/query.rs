@@ -106,7 +106,8 @@ pub(crate) fn ends_listed() -> String {
 }
 
 /// A row where the session $1 has a turn.
-pub(crate) const SESSION_IS_THERE: &str = "SELECT turn_id::text FROM graph_kernel.list_turns($1, NULL::uuid[], NULL::text, false, 1, 0, 0)";
+pub(crate) const SESSION_IS_THERE: &str = "SELECT turn_id::text \
+     FROM graph_kernel.list_turns($1, NULL::uuid[], NULL::text, false, 1, 0, 0)";
 
 /// The names of a few sessions whose ids in their applications are $1.
 pub(crate) fn sessions_like() -> String {

@@ -259,8 +259,8 @@ impl Database {
         }
     }
 
-    /// The name of the chosen graph, and what `graph_kernel.describe_graph` says of it, to write its tables by the names
-    /// that stand there. The library reads them by what they are.
+    /// The name of the chosen graph, and what `graph_kernel.describe_graph` says of it, to write its tables by the
+    /// names that stand there. The library reads them by what they are.
     ///
     /// The tables keep their names until the transaction ends, but not their schemas: who owns one can give its name to
     /// another, with a view in it whose code would run as this role. Such code a table's owner has in a policy as well,

@@ -53,6 +53,9 @@ const EDGES: Template = Template::new(
 /// How many characters of a content a text is looked for in.
 const SEARCHED_CHARS: u32 = 100_000;
 
+/// How many characters are shown before a text that was looked for.
+const CHARS_BEFORE: usize = 80;
+
 /// A part of a list.
 #[derive(Clone, Copy)]
 pub struct Extent {
@@ -65,8 +68,25 @@ pub struct Extent {
 }
 
 impl Extent {
-    fn arguments(&self) -> [Argument<'static>; 3] {
-        [self.limit, self.skip, self.length].map(|number| Argument::Number(number.into()))
+    /// The first arguments of a statement that gives this part, with so many characters.
+    fn arguments(self, chars: u32) -> [Argument<'static>; 3] {
+        [self.limit, self.skip, chars].map(|number| Argument::Number(number.into()))
+    }
+
+    /// Those of a statement that gives all, of which this part is taken here.
+    fn of_all(chars: u32) -> [Argument<'static>; 3] {
+        [i64::MAX, 0, chars.into()].map(Argument::Number)
+    }
+
+    /// Takes this part of what it is called for: whether the item is in it, and whether one may be that follows.
+    fn taking(self) -> impl FnMut() -> (bool, ControlFlow<()>) {
+        let mut seen = 0;
+        let end = u64::from(self.skip) + u64::from(self.limit);
+        move || {
+            seen += 1;
+            let next = if seen < end { ControlFlow::Continue(()) } else { ControlFlow::Break(()) };
+            (seen > u64::from(self.skip), next)
+        }
     }
 }
 
@@ -126,32 +146,25 @@ impl Searcher<'_> {
         name_end: Option<&str>,
         mut put: impl FnMut(Session),
     ) -> Result<(), SqlError> {
-        let (name, mut narrowing) = (self.session_name(), Narrowing::after(3));
-        if let Some(end) = name_end {
-            let end = narrowing.text(end);
-            let session = self.graph.turn_expression("session_id");
-            narrowing.require(format!(
-                "pg_catalog.\"right\"({session}, pg_catalog.length({end})) COLLATE pg_catalog.\"C\" \
-                 OPERATOR(pg_catalog.=) {end}"
-            ));
-        }
-        let condition = narrowing.condition();
-        let names = [("name", name.as_str()), ("is_sought", &condition)];
-        let statement = self.graph.statement(&SESSIONS, &names);
-        let arguments: Vec<_> =
-            extent.arguments().into_iter().chain(narrowing.arguments()).collect();
-        self.ask(&statement, &arguments, |row| {
-            if let Some(latest) = row.id(2) {
-                put(Session {
-                    name: owned(&row, 0).unwrap_or_default(),
-                    turns: row.i64(1).unwrap_or_default(),
-                    latest,
-                    at: row.time(3),
-                    title: owned(&row, 4),
-                    text: owned(&row, 5),
-                });
+        let name = self.session_name();
+        let statement = self.graph.statement(&SESSIONS, &[("name", name.as_str())]);
+        let Some(end) = name_end else {
+            return self.ask(&statement, &extent.arguments(extent.length), |row| {
+                session_of(&row).into_iter().for_each(&mut put);
+                ControlFlow::Continue(())
+            });
+        };
+        let mut take = extent.taking();
+        self.ask(&statement, &Extent::of_all(extent.length), |row| {
+            let Some(session) = session_of(&row).filter(|session| session.name.ends_with(end))
+            else {
+                return ControlFlow::Continue(());
+            };
+            let (is_in, next) = take();
+            if is_in {
+                put(session);
             }
-            ControlFlow::Continue(())
+            next
         })
     }
 
@@ -175,48 +188,43 @@ impl Searcher<'_> {
             narrowing
                 .require(format!("{id} OPERATOR(pg_catalog.=) ANY (({ids})::pg_catalog.uuid[])"));
         }
-        // Case is that of the database's locale; the collation of the column may not be one for searches.
-        let lower = |text: &str| {
-            format!("pg_catalog.lower(({text})::pg_catalog.text COLLATE pg_catalog.\"default\")")
-        };
-        let prefix = |text: &str, chars: &str| {
-            format!("graph_kernel.text_prefix({text}, {chars}::pg_catalog.int4)")
-        };
-        let text = match listed.text {
-            None => prefix("s.content", "($3)"),
-            Some(part) => {
-                let part = lower(&narrowing.text(part));
-                let searched = |content: &str| prefix(content, &SEARCHED_CHARS.to_string());
-                let position = |content: &str| {
-                    format!("pg_catalog.strpos({}, {part})", lower(&searched(content)))
-                };
-                let content = self.graph.turn_expression("content_text");
-                narrowing.require(format!("{} OPERATOR(pg_catalog.>) 0", position(&content)));
-                format!(
-                    "pg_catalog.substr({}, GREATEST(1, {} OPERATOR(pg_catalog.-) 80), ($3)::pg_catalog.int4)",
-                    searched("s.content"),
-                    position("s.content"),
-                )
-            }
-        };
         let condition = narrowing.condition();
-        let names = [("name", name.as_str()), ("is_sought", &condition), ("text", &text)];
+        let names = [("name", name.as_str()), ("is_sought", &condition)];
         let template = if listed.only_ends { ENDS } else { TURNS };
         let statement = self.graph.statement(&template, &names);
-        let arguments: Vec<_> =
-            extent.arguments().into_iter().chain(narrowing.arguments()).collect();
+        let first = match listed.text {
+            None => extent.arguments(extent.length),
+            Some(_) => Extent::of_all(SEARCHED_CHARS),
+        };
+        let arguments: Vec<_> = first.into_iter().chain(narrowing.arguments()).collect();
+        let part = listed.text.map(str::to_lowercase);
+        let mut take = extent.taking();
         self.ask(&statement, &arguments, |row| {
-            if let Some(id) = row.id(0) {
-                put(ListedTurn {
-                    id,
-                    session: owned(&row, 1).unwrap_or_default(),
-                    role: row.text(2, Role::from_stored),
-                    phase: row.text(3, Phase::from_stored),
-                    at: row.time(4),
-                    text: owned(&row, 5),
-                });
+            let Some(id) = row.id(0) else { return ControlFlow::Continue(()) };
+            let text = match &part {
+                None => owned(&row, 5),
+                Some(part) => match row.text(5, |text| around(text?, part, extent.length)) {
+                    None => return ControlFlow::Continue(()),
+                    found => found,
+                },
+            };
+            let turn = ListedTurn {
+                id,
+                session: owned(&row, 1).unwrap_or_default(),
+                role: row.text(2, Role::from_stored),
+                phase: row.text(3, Phase::from_stored),
+                at: row.time(4),
+                text,
+            };
+            if part.is_none() {
+                put(turn);
+                return ControlFlow::Continue(());
             }
-            ControlFlow::Continue(())
+            let (is_in, next) = take();
+            if is_in {
+                put(turn);
+            }
+            next
         })
     }
 
@@ -250,6 +258,25 @@ impl Searcher<'_> {
         let session = self.graph.turn_expression("session_id");
         LONG_NAME.replace("{session}", &session)
     }
+}
+
+fn session_of(row: &Row) -> Option<Session> {
+    Some(Session {
+        latest: row.id(2)?,
+        name: owned(row, 0).unwrap_or_default(),
+        turns: row.i64(1).unwrap_or_default(),
+        at: row.time(3),
+        title: owned(row, 4),
+        text: owned(row, 5),
+    })
+}
+
+/// So many characters of a text around a part of it in lower case, as far as the text in lower case has as many; `None`
+/// where it is not in it.
+fn around(text: &str, part: &str, length: u32) -> Option<String> {
+    let lower = text.to_lowercase();
+    let before = lower[..lower.find(part)?].chars().count().saturating_sub(CHARS_BEFORE);
+    Some(text.chars().skip(before).take(length as usize).collect())
 }
 
 fn owned(row: &Row, column: usize) -> Option<String> {

@@ -72,8 +72,8 @@ macro_rules! hash_of_name {
     () => {
         "CASE WHEN pg_catalog.octet_length({session}) OPERATOR(pg_catalog.>) 4096
     THEN pg_catalog.concat('sha256:', pg_catalog.encode(pg_catalog.sha256(
-             pg_catalog.replace(({session}) COLLATE pg_catalog.\"C\", pg_catalog.chr(92), pg_catalog.repeat(pg_catalog.chr(92), 2))
-                 ::pg_catalog.bytea), 'hex'))"
+             pg_catalog.replace(({session}) COLLATE pg_catalog.\"C\", pg_catalog.chr(92),
+                 pg_catalog.repeat(pg_catalog.chr(92), 2))::pg_catalog.bytea), 'hex'))"
     };
 }
 
@@ -520,11 +520,6 @@ impl Narrowing {
     /// No condition, after so many parameters.
     pub(super) fn after(parameters: usize) -> Self {
         Narrowing { parameters, ..Narrowing::default() }
-    }
-
-    /// A parameter of this text.
-    pub(super) fn text(&mut self, text: &str) -> String {
-        self.parameter(Value::Text(text.to_owned()))
     }
 
     /// A parameter of these texts.
