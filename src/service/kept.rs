@@ -353,7 +353,8 @@ fn not_noted(table: &StoreTable) -> SqlError {
     )
     .word(Word::StoreTable)
     .hint(format!(
-        "SELECT polname, polcmd FROM pg_catalog.pg_policy WHERE polrelid OPERATOR(pg_catalog.=) {}::pg_catalog.regclass;",
+        "SELECT polname, polcmd FROM pg_catalog.pg_policy \
+         WHERE polrelid OPERATOR(pg_catalog.=) {}::pg_catalog.regclass;",
         literal_of(&table.qualified_name())
     ))
 }

@@ -29,7 +29,8 @@ prepare() {
 CREATE EXTENSION graph_kernel;
 CREATE FUNCTION ms(n bigint) RETURNS bigint IMMUTABLE LANGUAGE sql AS
   \$\$ SELECT 1767225600000 + n / 100 * $((31536000000 * 100 / turns)) + n % 100 * 60000 \$\$;
-CREATE FUNCTION at(n bigint) RETURNS timestamptz IMMUTABLE LANGUAGE sql AS \$\$ SELECT to_timestamp(ms(n) / 1000.0) \$\$;
+CREATE FUNCTION at(n bigint) RETURNS timestamptz IMMUTABLE LANGUAGE sql AS
+  \$\$ SELECT to_timestamp(ms(n) / 1000.0) \$\$;
 CREATE FUNCTION id_at(ms bigint, random text) RETURNS uuid IMMUTABLE LANGUAGE sql AS
   \$\$ SELECT (lpad(to_hex(ms), 12, '0') || '7' || left(random, 3) || 'a' || right(random, 15))::uuid \$\$;
 CREATE FUNCTION id(n bigint) RETURNS uuid IMMUTABLE LANGUAGE sql AS \$\$ SELECT $id \$\$;
@@ -104,7 +105,8 @@ insert_each() {
   local script begin transactions
   script=$(mktemp)
   note "WITH n AS (SELECT nextval('next_turn') AS n), t AS (
-  INSERT INTO turns SELECT id(n), 'session ' || n / 100, 'user', 'exploration', 0.5, at(n), repeat(md5(n::text), 3) FROM n)
+  INSERT INTO turns SELECT id(n), 'session ' || n / 100, 'user', 'exploration', 0.5, at(n), repeat(md5(n::text), 3)
+    FROM n)
 INSERT INTO edges SELECT id(n - 1), id(n), 'reply' FROM n;" >"$script"
   psql -d "layout_$1" -c "CREATE SEQUENCE IF NOT EXISTS next_turn START $turns" -c 'CHECKPOINT'
   begin=$(psql -d "layout_$1" -c 'SELECT pg_current_wal_insert_lsn()')
