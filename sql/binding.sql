@@ -118,6 +118,7 @@ DECLARE
     bound uuid;
     missing record;
     whole_key text;
+    by_child regclass;
     extension_schema text := (SELECT n.nspname FROM pg_extension AS x JOIN pg_namespace AS n ON n.oid = x.extnamespace
                               WHERE x.extname = 'graph_kernel');
 BEGIN
@@ -130,6 +131,7 @@ BEGIN
             USING ERRCODE = 'invalid_parameter_value', DETAIL = 'INVALID_BINDING';
     END IF;
     described := graph_kernel.describe_tables(turns::oid, edges::oid, columns, extension_schema, name, binder);
+    by_child := (described ->> 'edges_by_child')::oid;
     -- Without these every probe of a slice reads the whole table. An index on an expression has to be made for
     -- the binding; an id that is a column has a key.
     FOR missing IN
@@ -165,14 +167,16 @@ BEGIN
     -- name of a graph that was bound in a database that this one is a copy of stays that database's.
     bound := (SELECT b.graph FROM graph_kernel.binding AS b
               WHERE b.name = name AND b.turns = turns AND b.edges IS NOT DISTINCT FROM edges
+                AND b.edges_by_child IS NOT DISTINCT FROM by_child
                 AND b.columns IS NOT DISTINCT FROM columns AND b.resolved = described -> 'resolved'
                 AND b.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())
               ORDER BY b.is_current DESC, b.bound_at DESC LIMIT 1);
     UPDATE graph_kernel.binding AS b SET is_current = false
     WHERE b.name = name AND b.is_current AND b.graph IS DISTINCT FROM bound;
     IF bound IS NULL THEN
-        INSERT INTO graph_kernel.binding AS b (name, is_current, turns, edges, columns, resolved, bound_by, binder)
-        VALUES (name, true, turns, edges, columns, described -> 'resolved', pg_get_userbyid(binder), binder)
+        INSERT INTO graph_kernel.binding AS b (name, is_current, turns, edges, columns, resolved, bound_by, binder,
+                                              edges_by_child)
+        VALUES (name, true, turns, edges, columns, described -> 'resolved', pg_get_userbyid(binder), binder, by_child)
         RETURNING b.graph INTO bound;
     ELSE
         UPDATE graph_kernel.binding AS b

@@ -123,6 +123,7 @@ CREATE TABLE graph_kernel.binding (
     bound_at timestamptz NOT NULL DEFAULT pg_catalog.now(),
     binder oid NOT NULL,
     database oid NOT NULL,
+    edges_by_child graph_kernel.bound_relation,
     CONSTRAINT encoding CHECK (
         graph_kernel.require_text(name) AND graph_kernel.require_text(columns::pg_catalog.text)
         AND graph_kernel.require_text(resolved::pg_catalog.text) AND graph_kernel.require_role_name(bound_by))
@@ -142,6 +143,7 @@ COMMENT ON COLUMN graph_kernel.binding.bound_by IS 'the name that the binder had
 COMMENT ON COLUMN graph_kernel.binding.bound_at IS 'when they were bound last';
 COMMENT ON COLUMN graph_kernel.binding.binder IS
     'the role that bound the tables, which must be allowed to read them; 0: one that a restore did not find';
+COMMENT ON COLUMN graph_kernel.binding.edges_by_child IS 'table of the same edges, asked for those into a turn';
 COMMENT ON COLUMN graph_kernel.binding.database IS
     'the database that wrote the row; in a copy of it the binding does not count until it is bound again';
 
@@ -149,7 +151,8 @@ COMMENT ON COLUMN graph_kernel.binding.database IS
 -- use. A binding that came with a copy of the database does not count: a restore would make it one that does, by the
 -- original's uuid.
 SELECT pg_catalog.pg_extension_config_dump('graph_kernel.binding',
-    'WHERE (is_current OR turns::text <> ''-'' AND (edges::text <> ''-'') IS NOT FALSE)
+    'WHERE (is_current OR turns::text <> ''-'' AND (edges::text <> ''-'') IS NOT FALSE
+            AND (edges_by_child::text <> ''-'') IS NOT FALSE)
      AND database = (SELECT d.oid FROM pg_catalog.pg_database AS d WHERE d.datname = pg_catalog.current_database())');
 
 CREATE VIEW graph_kernel.bindings AS
@@ -303,7 +306,7 @@ BEGIN
     IF TG_TABLE_NAME = 'binding' THEN
         -- Also in a restore: what a dump has is of the database that was dumped.
         NEW.database := (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database());
-        tables := ARRAY[NEW.turns::regclass, NEW.edges::regclass];
+        tables := ARRAY[NEW.turns::regclass, NEW.edges::regclass, NEW.edges_by_child::regclass];
         IF 0 = ANY (tables) THEN
             IF NOT NEW.is_current THEN
                 RAISE WARNING 'graph_kernel.binding names a table that is not here, of a graph that was replaced'
@@ -312,7 +315,8 @@ BEGIN
             END IF;
             lost := format('the graph %s cannot be used', quote_ident(NEW.name));
         ELSIF is_owner THEN -- What an earlier restore could not use gives way.
-            DELETE FROM graph_kernel.binding AS b WHERE b.graph = NEW.graph AND (b.turns = 0 OR b.edges = 0);
+            DELETE FROM graph_kernel.binding AS b
+            WHERE b.graph = NEW.graph AND 0 IN (b.turns, b.edges, b.edges_by_child);
         END IF;
         IF EXISTS (SELECT FROM graph_kernel.binding AS b WHERE b.graph = NEW.graph) THEN
             RAISE WARNING 'graph % is there already: its row is left as it is', NEW.graph;
@@ -326,7 +330,9 @@ BEGIN
         END IF;
         IF NEW.is_current THEN
             command := format('SELECT graph_kernel.bind_tables(%L, %L, %L, %L); -- The graph has its uuid back.',
-                              NEW.turns, NEW.edges, NEW.columns, NEW.name);
+                              NEW.turns, NEW.edges,
+                              NEW.columns || CASE WHEN NEW.edges_by_child IS NULL THEN '{}'
+                                  ELSE jsonb_build_object('edges_by_child', NEW.edges_by_child::text) END, NEW.name);
         END IF;
     ELSIF TG_TABLE_NAME = 'recorder_binding' THEN
         tables := ARRAY[NEW.events::regclass];

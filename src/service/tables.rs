@@ -13,7 +13,7 @@ use crate::pg::private::members::{call_for_caller, call_member};
 use crate::pg::sql::call::FunctionCall;
 use crate::pg::sql::types::JsonbText;
 use crate::pg::subtransaction::guarded;
-use crate::pg::tables::graph::{Advice, Graph, GraphTables, MappingReading};
+use crate::pg::tables::graph::{Advice, Graph, GraphTables, MappingReading, edges_by_child};
 use crate::pg::tables::recorder::RecorderTable;
 
 /// The name of the binding that the session has chosen.
@@ -113,7 +113,8 @@ pub fn graph_of(
 ) -> Result<Value, SqlError> {
     let (columns, reading) = (&mapping(columns)?, MappingReading::Given(schema));
     let binder = Some(binder);
-    let tables = GraphTables { binding, turns, edges, columns, reading, binder };
+    let edges_by_child = edges_by_child(binding, columns)?;
+    let tables = GraphTables { binding, turns, edges, edges_by_child, columns, reading, binder };
     let graph = Graph::resolve(String::new(), &tables)?;
     graph.check_binder()?;
     graph.check_embedding()?;
@@ -168,9 +169,11 @@ fn given_tables<'a>(
     graph: &Graph,
     columns: &'a Value,
 ) -> GraphTables<'a> {
-    let edges = graph.tables().nth(1);
+    let mut edges = graph.tables().skip(1);
+    let (edges, edges_by_child) = (edges.next(), edges.next());
     let (turns, binder) = (graph.turns_table(), bound.map(|bound| bound.binder));
-    GraphTables { binding, turns, edges, columns, reading: MappingReading::Default, binder }
+    let reading = MappingReading::Default;
+    GraphTables { binding, turns, edges, edges_by_child, columns, reading, binder }
 }
 
 /// A table that is to be the event table, as `binder` binds it, checked.

@@ -19,9 +19,11 @@ pub struct Layout {
     pub name: &'static str,
     tenant: Option<&'static str>,
     distribute: [&'static str; 2],
+    /// Whether edges are stored a second time, by their child.
+    by_child: bool,
 }
 
-pub const LAYOUTS: [Layout; 4] = [
+pub const LAYOUTS: [Layout; 5] = [
     // Turns by id, edges by parent.
     Layout {
         name: "by_id",
@@ -30,16 +32,28 @@ pub const LAYOUTS: [Layout; 4] = [
             "create_distributed_table('turns', 'id', colocate_with => 'none')",
             "create_distributed_table('edges', 'parent_turn_id', colocate_with => 'none')",
         ],
+        by_child: false,
+    },
+    Layout {
+        name: "by_both_ends",
+        tenant: None,
+        distribute: [
+            "create_distributed_table('turns', 'id', colocate_with => 'none')",
+            "create_distributed_table('edges', 'parent_turn_id', colocate_with => 'none')",
+        ],
+        by_child: true,
     },
     Layout {
         name: "by_reference",
         tenant: None,
         distribute: ["create_reference_table('turns')", "create_reference_table('edges')"],
+        by_child: false,
     },
     Layout {
         name: "edges_by_reference",
         tenant: None,
         distribute: ["create_distributed_table('turns', 'id')", "create_reference_table('edges')"],
+        by_child: false,
     },
     Layout {
         name: "by_tenant",
@@ -48,6 +62,7 @@ pub const LAYOUTS: [Layout; 4] = [
             "create_distributed_table('turns', 'tenant', colocate_with => 'none')",
             "create_distributed_table('edges', 'tenant', colocate_with => 'turns')",
         ],
+        by_child: false,
     },
 ];
 
@@ -131,7 +146,7 @@ pub fn load(client: &mut Client, folder: &Path, layouts: &[Layout]) {
 impl Layout {
     /// Makes the tables of this layout of what is in the created ones, and binds them.
     pub fn copy(&self, client: &mut Client) {
-        let Layout { name, tenant, distribute: [turns, edges] } = self;
+        let Layout { name, tenant, distribute: [turns, edges], by_child } = self;
         let (column, by_tenant) = match tenant {
             Some(_) => ("tenant text NOT NULL, ", ", tenant"),
             None => ("", ""),
@@ -142,6 +157,18 @@ impl Layout {
                 "coalesce((SELECT {tenant} FROM memory_turns WHERE id = child_turn_id), md5('')), "
             )
         });
+        let (second, mapping) = match by_child {
+            true => (
+                format!(
+                    "CREATE TABLE {name}.by_child (LIKE {name}.edges);
+                     CREATE INDEX ON {name}.by_child (child_turn_id, parent_turn_id, edge_type);
+                     SELECT create_distributed_table('{name}.by_child', 'child_turn_id', colocate_with => 'none');
+                     INSERT INTO {name}.by_child SELECT * FROM memory_turn_edges;"
+                ),
+                format!(r#"'{{"edges_by_child": "{name}.by_child"}}'"#),
+            ),
+            false => (String::new(), "NULL".to_owned()),
+        };
         client
             .batch_execute(&format!(
                 "CREATE SCHEMA {name};
@@ -157,7 +184,8 @@ impl Layout {
                  INSERT INTO {name}.edges SELECT {of_child}* FROM memory_turn_edges;
                  RESET search_path;
                  SET client_min_messages = warning;
-                 SELECT graph_kernel.bind_tables('{name}.turns', '{name}.edges', name => '{name}');
+                 {second}
+                 SELECT graph_kernel.bind_tables('{name}.turns', '{name}.edges', {mapping}, '{name}');
                  RESET client_min_messages"
             ))
             .unwrap_or_else(|error| panic!("{name}: {error:?}"));

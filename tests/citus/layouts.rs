@@ -27,7 +27,8 @@ const CALLS: [&str; 20] = [
     "SELECT a::text FROM graph_anchors_recent(20) AS a",
     "SELECT a.turn_id || ' ' || a.stored FROM graph_content_audit(20) AS a",
     "SELECT s::text FROM graph_snapshot() AS s",
-    "SELECT c.check_name || ' ' || c.ok || ' ' || c.count FROM graph_check() AS c WHERE c.count IS NOT NULL",
+    "SELECT c.check_name || ' ' || c.ok || ' ' || c.count FROM graph_check() AS c
+     WHERE c.count IS NOT NULL AND (c.check_name <> 'differing_edges' OR NOT c.ok)",
     "SELECT r.turn_id || ' ' || r.similarity FROM graph_search_slice('{1, 2, 3}', $1) AS r",
     "SELECT r.turn_id || ' ' || r.similarity FROM graph_search('{1, 2, 3}'::real[], limit_count => 10) AS r",
     "SELECT w::text FROM graph_why($1, ($2)[3]) AS w",

@@ -191,8 +191,22 @@ fn after_a_restore_with_the_key_file_each_rotation_begins_a_key() {
 fn a_binding_keeps_its_name_in_a_dump() {
     let root = secret_file::random(32);
     let (origin, exports) = origin_with_key_file(&root);
+    origin
+        .client()
+        .batch_execute(
+            r#"CREATE TABLE by_child (LIKE memory_turn_edges);
+               SELECT graph_kernel.bind_tables('memory_turns', 'memory_turn_edges',
+                   '{"edges_by_child": "public.by_child"}', 'twice');
+               ALTER TABLE by_child RENAME TO renamed"#,
+        )
+        .unwrap();
     let other = restored_with_key_file(&origin, &root);
-    let bound = "SELECT b.graph || ' ' || b.turns || ' ' || b.edges FROM graph_kernel.binding AS b";
+    let by_child = "SELECT b.graph || ' ' || b.edges_by_child FROM graph_kernel.binding AS b WHERE b.name = 'twice'";
+    let twice = text(&mut origin.client(), by_child);
+    assert!(twice.ends_with(" renamed"), "{twice}");
+    assert_eq!(text(&mut other.client(), by_child), twice);
+    let bound = "SELECT b.graph || ' ' || b.turns || ' ' || b.edges FROM graph_kernel.binding AS b
+                 WHERE b.name = 'default'";
     let binding = text(&mut origin.client(), bound);
     assert_eq!(text(&mut other.client(), bound), binding);
     let name = binding.split(' ').next().unwrap();

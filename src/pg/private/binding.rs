@@ -17,6 +17,8 @@ pub struct Binding {
     pub turns: pg_sys::Oid,
     /// The edges table; without one, edges are in the turns table.
     pub edges: Option<pg_sys::Oid>,
+    /// The table of the same edges that is asked for those into a turn.
+    pub edges_by_child: Option<pg_sys::Oid>,
     /// The mapping of columns as given to `bind_tables`.
     pub columns: Option<JsonbText>,
     /// The same as it was resolved then: a column's name, an expression or null for each key.
@@ -46,6 +48,7 @@ impl Binding {
                 graph: row.uuid(0)?,
                 turns: row.relation(3)?,
                 edges: row.relation(4),
+                edges_by_child: row.relation(11),
                 columns: row.json(5),
                 resolved: row.json(6)?,
                 binder: row.oid(9)?,

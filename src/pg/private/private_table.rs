@@ -43,6 +43,7 @@ pub const BINDING: PrivateTable = PrivateTable {
         pg_sys::TIMESTAMPTZOID,
         pg_sys::OIDOID,
         pg_sys::OIDOID,
+        BOUND_RELATION,
     ],
 };
 

@@ -56,6 +56,7 @@ pub struct Statement {
 }
 
 /// A table that a statement names.
+#[derive(Clone)]
 pub struct NamedTable {
     /// Its OID.
     pub oid: pg_sys::Oid,

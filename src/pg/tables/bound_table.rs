@@ -272,6 +272,7 @@ impl BoundTable {
             alias,
             from: self.from(),
             by_parent: None,
+            by_child: None,
             times: 1,
             oid: *oid,
             is_distributed: self.is_distributed,
@@ -810,6 +811,8 @@ pub struct TableText {
     from: String,
     /// What stands for it where rows are found by their parent, where that is another text.
     by_parent: Option<String>,
+    /// The table that is asked in its place where rows are found by their child.
+    by_child: Option<(String, NamedTable)>,
     /// How often the table is named in each of them.
     times: usize,
     oid: pg_sys::Oid,
@@ -820,6 +823,16 @@ pub struct TableText {
 }
 
 impl TableText {
+    /// The same, with a table that has the same rows in the same columns where they are found by their child.
+    pub fn with_by_child(self, table: Option<&BoundTable>) -> Self {
+        let named = |table: &BoundTable| NamedTable {
+            oid: table.table.oid,
+            columns: Rc::clone(&table.table.columns),
+            is_distributed: table.is_distributed,
+        };
+        TableText { by_child: table.map(|table| (table.from(), named(table))), ..self }
+    }
+
     /// The same with these texts in the place of the table, which name it so many times: where rows are found by their
     /// child, or in any order, and where they are found by their parent.
     pub fn in_place_of(self, times: usize, from: String, by_parent: String) -> Self {
@@ -829,9 +842,9 @@ impl TableText {
 
 /// Fills names into a statement of sql/queries: `{turns}` is a table, `{t.key}` a column of it; `extra`
 /// are other placeholders and their texts, [`BY_IDS`] as well. `{edges_by_parent}` is `{edges}` where rows are found by
-/// their parent. `{t.key?}` is that column where a policy needs it, else NULL. A part between `[[` and `]]` is repeated
-/// for each of `sources`, with UNION ALL between. In one pass: names that users chose are never searched for
-/// placeholders.
+/// their parent, `{edges_by_child}` where by their child. `{t.key?}` is that column where a policy needs it, else NULL.
+/// A part between `[[` and `]]` is repeated for each of `sources`, with UNION ALL between. In one pass: names that
+/// users chose are never searched for placeholders.
 pub fn fill(
     template: &Template,
     extra: &[(&str, &str)],
@@ -908,15 +921,24 @@ impl Filling<'_> {
         };
         let found = match placeholder.split_once('.') {
             None => {
-                let name = placeholder.strip_suffix("_by_parent").unwrap_or(placeholder);
+                let sought = ["_by_parent", "_by_child"].into_iter();
+                let name = sought.filter_map(|by| placeholder.strip_suffix(by)).next();
+                let name = name.unwrap_or(placeholder);
                 tables.iter().find(|t| t.name == name).map(|table| {
+                    let by_child =
+                        table.by_child.as_ref().filter(|_| placeholder.ends_with("_by_child"));
+                    if let Some((from, named)) = by_child {
+                        self.named.push(named.clone());
+                        return from;
+                    }
                     let named = || {
                         let columns = Rc::clone(&table.table_columns);
                         let TableText { oid, is_distributed, .. } = **table;
                         NamedTable { oid, columns, is_distributed }
                     };
                     self.named.extend(std::iter::repeat_with(named).take(table.times));
-                    let by_parent = table.by_parent.as_ref().filter(|_| name != placeholder);
+                    let by_parent =
+                        table.by_parent.as_ref().filter(|_| placeholder.ends_with("_by_parent"));
                     by_parent.unwrap_or(&table.from)
                 })
             }

@@ -69,22 +69,30 @@ impl Graph {
     /// also where there is none.
     pub fn has_rights(binding: &str) -> bool {
         let tables = match Binding::named(binding) {
-            Some(Binding { turns, edges, .. }) => [Some(turns), edges],
-            None => DEFAULT_TABLES.map(|name| relation::find(c"public", name)),
+            Some(Binding { turns, edges, edges_by_child, .. }) => {
+                [Some(turns), edges, edges_by_child]
+            }
+            None => {
+                let [turns, edges] = DEFAULT_TABLES.map(|name| relation::find(c"public", name));
+                [turns, edges, None]
+            }
         };
         tables.into_iter().flatten().all(relation::has_rights)
     }
 
     fn resolve_bound(binding: &str) -> Result<Self, SqlError> {
         match Self::binding(binding)? {
-            Some(Binding { graph, turns, edges, columns, resolved, binder, writers, .. }) => {
-                let tables = [turns].into_iter().chain(edges);
+            Some(bound) => {
+                let Binding { graph, turns, edges, edges_by_child, columns, .. } = bound;
+                let Binding { resolved, binder, writers, .. } = bound;
+                let tables = [turns].into_iter().chain(edges).chain(edges_by_child);
                 tables.clone().for_each(relation::check_rights);
                 tables.for_each(relation::lock_shared);
                 let (columns, resolved) = (&mapping(columns.as_ref())?, &mapping(Some(&resolved))?);
                 let reading = MappingReading::Resolved(resolved);
                 let binder = Some(binder);
-                let tables = GraphTables { binding, turns, edges, columns, reading, binder };
+                let tables =
+                    GraphTables { binding, turns, edges, edges_by_child, columns, reading, binder };
                 let graph = Self::resolve(graph.to_string(), &tables)?;
                 Ok(Graph { writers, ..graph })
             }
@@ -92,8 +100,9 @@ impl Graph {
                 let turns = default_table(DEFAULT_TABLES[0])?;
                 let edges = Some(default_table(DEFAULT_TABLES[1])?);
                 let (columns, reading) = (&Value::Null, MappingReading::Default);
-                let binder = None;
-                let tables = GraphTables { binding, turns, edges, columns, reading, binder };
+                let (binder, edges_by_child) = (None, None);
+                let tables =
+                    GraphTables { binding, turns, edges, edges_by_child, columns, reading, binder };
                 let graph = Self::resolve(DEFAULT_GRAPH.to_owned(), &tables)?;
                 // The name may have been another graph's when the snapshot was taken.
                 Ok(Graph { writers: Binding::writers_of_former(binding), ..graph })
@@ -138,7 +147,9 @@ fn bound_elsewhere(name: &str, copied: &Binding) -> Result<SqlError, SqlError> {
     let columns = &mapping(copied.columns.as_ref())?;
     let (turns, edges, binder) = (copied.turns, copied.edges, Some(copied.binder));
     let reading = MappingReading::Default;
-    let tables = GraphTables { binding: name, turns, edges, columns, reading, binder };
+    let edges_by_child = copied.edges_by_child;
+    let tables =
+        GraphTables { binding: name, turns, edges, edges_by_child, columns, reading, binder };
     Ok(SqlError::new(
         PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
         format!(

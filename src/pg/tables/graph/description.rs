@@ -41,6 +41,7 @@ impl Graph {
                 _ => self.description_of_sources(),
             },
             "tables": self.tables().map(pg_sys::Oid::to_u32).collect::<Vec<_>>(),
+            "edges_by_child": self.edges_by_child.as_ref().map(|edges| edges.table.oid.to_u32()),
             "indexes": self.indexes(),
             "words_narrowing": self.words_narrowing(),
             "expressions": expressions.map(|(place, _)| place.to_string()).collect::<Vec<_>>(),

@@ -18,10 +18,11 @@ const ROWS: &str = include_str!("../../../../sql/queries/rows.sql");
 const EVALUATE_ROW: &str = include_str!("../../../../sql/queries/evaluate_row.sql");
 
 /// The counts of graph_check, by the name of the finding.
-const COUNTS: [(&str, &str); 19] = [
+const COUNTS: [(&str, &str); 20] = [
     ("turns", include_str!("../../../../sql/queries/count/turns.sql")),
     ("duplicate_turns", include_str!("../../../../sql/queries/count/duplicate_turns.sql")),
     ("dangling_edges", include_str!("../../../../sql/queries/count/dangling_edges.sql")),
+    ("differing_edges", include_str!("../../../../sql/queries/count/differing_edges.sql")),
     (
         "shared_missing_parents",
         include_str!("../../../../sql/queries/count/shared_missing_parents.sql"),
@@ -83,8 +84,16 @@ impl Graph {
             Some(_) => format!("{} IS NOT NULL", content.expression("t")),
             None => "true".to_owned(),
         };
+        let statement = match finding {
+            // Of both edges tables alone.
+            "differing_edges" => {
+                self.edges_by_child.as_ref()?;
+                fill(&template, &[], &[self.sources.first()?], &[], false)
+            }
+            _ => self.statement(&template, &[("has_content", &has_content)]),
+        };
         let mut count = None;
-        query(&self.statement(&template, &[("has_content", &has_content)]), &[], |row| {
+        query(&statement, &[], |row| {
             count = row.i64(0);
             ControlFlow::Continue(())
         });

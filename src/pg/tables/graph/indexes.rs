@@ -38,9 +38,11 @@ impl Graph {
         if let Some(edges) = &self.edges {
             let [parent, child, edge_type] =
                 ["parent", "child", "edge_type"].map(|name| &edges.columns[name]);
-            for (name, ends) in
-                [("index_edge_parent", [parent, child]), ("index_edge_child", [child, parent])]
-            {
+            let by_child = self.edges_by_child.as_ref().unwrap_or(edges);
+            for (name, edges, ends) in [
+                ("index_edge_parent", edges, [parent, child]),
+                ("index_edge_child", by_child, [child, parent]),
+            ] {
                 let include = raw_columns_of_expressions(edges, &ends);
                 let edge_type = edge_type.column_name().map(|_| edge_type);
                 let keys = ends.into_iter().chain(edge_type).collect();

@@ -10,12 +10,13 @@ use serde_json::{Map, Value, json};
 use super::follows::Follows;
 use super::{Graph, ParentColumn};
 use crate::pg::catalog::names::{self, literal_of};
+use crate::pg::catalog::relation;
 use crate::pg::catalog::writers::CatalogWriters;
 use crate::pg::error::{SqlError, Word};
 use crate::pg::guc::DEFAULT_GRAPH;
 use crate::pg::tables::bound_table::{
-    BoundTable, ColumnRule, Mapping, MappingChange, TableRules, TableText, ValueKind, by_type,
-    literal, optional, required, rule,
+    BoundColumn, BoundTable, ColumnRule, Mapping, MappingChange, TableRules, TableText, ValueKind,
+    by_type, literal, optional, required, rule,
 };
 use crate::pg::tables::place::Place;
 use crate::pg::tables::{embedding, words};
@@ -85,6 +86,9 @@ pub(super) const EDGE_COLUMNS: &[ColumnRule] = &[
     rule("edge_type", &["edge_type"], ValueKind::Text),
 ];
 
+/// The key of a table of the same edges, which is asked for those into a turn.
+pub(super) const EDGES_BY_CHILD: &str = "edges_by_child";
+
 /// What a graph is resolved from.
 pub struct GraphTables<'a> {
     /// The name of the binding.
@@ -93,6 +97,8 @@ pub struct GraphTables<'a> {
     pub turns: pg_sys::Oid,
     /// The edges table; without one, edges are in the turns table.
     pub edges: Option<pg_sys::Oid>,
+    /// The table of the same edges that is asked for those into a turn, where it is not the edges table.
+    pub edges_by_child: Option<pg_sys::Oid>,
     /// The mapping of the columns of both, as given to `bind_tables`.
     pub columns: &'a Value,
     /// What the columns are resolved by.
@@ -140,6 +146,9 @@ impl GraphTables<'_> {
             if let Some(part) = part.as_object_mut() {
                 place.put(part, value);
             }
+        }
+        if let Some(name) = self.edges_by_child.and_then(names::typed_name) {
+            columns.insert(EDGES_BY_CHILD.to_owned(), name.into());
         }
         let table =
             |oid, word: &str| literal_of(&names::typed_name(oid).unwrap_or(word.to_owned()));
@@ -213,6 +222,12 @@ impl Graph {
             TableRules { part: "edges", columns: EDGE_COLUMNS, command: &edges_command, ..rules };
         let edges = tables.edges.map(|edges| BoundTable::resolve(edges, &rules, part("edges")));
         let edges = edges.transpose()?;
+        let by_child =
+            tables.edges_by_child.map(|edges| BoundTable::resolve(edges, &rules, part("edges")));
+        let by_child = by_child.transpose()?;
+        if let Some(by_child) = &by_child {
+            check_same_columns(edges.as_ref(), by_child, tables)?;
+        }
         let has_none = parents.is_empty() && follows.is_none();
         if edges.is_none() && (has_none || columns.contains_key("edges")) {
             return Err(bad_mapping(
@@ -221,7 +236,9 @@ impl Graph {
             ));
         }
         let turns_text = turns.in_statements("turns", "t");
-        let sources = edges.iter().map(|edges| edges.in_statements("edges", "e"));
+        let sources = edges
+            .iter()
+            .map(|edges| edges.in_statements("edges", "e").with_by_child(by_child.as_ref()));
         let sources: Vec<TableText> =
             sources.chain(parents.iter().map(|parent| parent.source(&turns))).collect();
         let following = follows.iter().map(|follows| follows.source(&turns));
@@ -236,6 +253,7 @@ impl Graph {
             kept: Default::default(),
             turns,
             edges,
+            edges_by_child: by_child,
             parents,
             follows,
             turns_text,
@@ -249,6 +267,61 @@ impl Graph {
             catalog_writers: CatalogWriters::default(),
         })
     }
+}
+
+/// The table that a mapping as given names as that of the same edges.
+///
+/// # Errors
+/// 22023 where the mapping is bad; 42P01 where there is no such table.
+pub fn edges_by_child(binding: &str, columns: &Value) -> Result<Option<pg_sys::Oid>, SqlError> {
+    let columns = tables_mapping(columns)?;
+    let Some(name) = columns.get(EDGES_BY_CHILD).and_then(Value::as_str) else { return Ok(None) };
+    let missing = || {
+        SqlError::new(
+            PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE,
+            format!("relation {} does not exist", quoted(name)),
+        )
+        .word(Word::GraphTables)
+        .hint(format!(
+            "Give \"{EDGES_BY_CHILD}\" of the graph {} with its schema: \
+             '{{\"{EDGES_BY_CHILD}\": \"my_schema.my_table\"}}'.",
+            literal_of(binding)
+        ))
+    };
+    relation::find_typed(name)?.map(Some).ok_or_else(missing)
+}
+
+/// Checks that a table of the same edges has them in the same columns.
+fn check_same_columns(
+    edges: Option<&BoundTable>,
+    by_child: &BoundTable,
+    tables: &GraphTables<'_>,
+) -> Result<(), SqlError> {
+    let Some(edges) = edges else {
+        return Err(bad_mapping(
+            &format!("\"{EDGES_BY_CHILD}\" needs an edges table"),
+            &tables.command_with_parents(),
+        ));
+    };
+    let is_same = |(key, column): (&&str, &BoundColumn)| {
+        by_child
+            .columns
+            .get(key)
+            .is_some_and(|other| other.expression("e") == column.expression("e"))
+    };
+    if edges.columns.iter().all(is_same) {
+        return Ok(());
+    }
+    Err(SqlError::new(
+        PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
+        format!(
+            "tables {} and {} have edges in different columns",
+            edges.table.qualified_name(),
+            by_child.table.qualified_name()
+        ),
+    )
+    .word(Word::GraphTables)
+    .hint("Give both tables the same columns, of the same types."))
 }
 
 fn resolve_parents(
@@ -387,7 +460,8 @@ fn tables_mapping(mapping: &Value) -> Result<Map<String, Value>, SqlError> {
             .word(Word::InvalidBinding)
             .hint(format!(
                 "Give columns as '{{\"turns\": {{\"id\": \"…\"}}, \"edges\": {{\"parent\": \"…\"}}}}'. Keys of turns: \
-                 {}, {}, {}, {PARENTS}, {FOLLOWS}, {ROLES}; of edges: {}.",
+                 {}, {}, {}, {PARENTS}, {FOLLOWS}, {ROLES}; of edges: {}. \"{EDGES_BY_CHILD}\" names a second table \
+                 of edges.",
                 keys(TURN_COLUMNS),
                 embedding::KEY,
                 words::KEY,
@@ -400,6 +474,12 @@ fn tables_mapping(mapping: &Value) -> Result<Map<String, Value>, SqlError> {
         _ => return Err(wrong("column mapping must be a JSON object".to_owned())),
     };
     for (part, columns) in tables {
+        if part == EDGES_BY_CHILD {
+            if !matches!(columns, Value::Null | Value::String(_)) {
+                return Err(wrong(format!("\"{EDGES_BY_CHILD}\" must be the name of a table")));
+            }
+            continue;
+        }
         let rules = match part.as_str() {
             "turns" => TURN_COLUMNS,
             "edges" => EDGE_COLUMNS,

@@ -20,7 +20,7 @@ use serde_json::Value;
 
 pub use self::advice::Advice;
 use self::follows::Follows;
-pub use self::mapping::{GraphTables, MappingReading, VALID_UNTIL};
+pub use self::mapping::{GraphTables, MappingReading, VALID_UNTIL, edges_by_child};
 use self::mapping::{OWNER, PAYLOAD};
 use self::statements::KeptBy;
 use crate::pg::catalog::names::{self, literal_of};
@@ -47,6 +47,8 @@ pub struct Graph {
     turns: BoundTable,
     /// The edges table, where there is one.
     edges: Option<BoundTable>,
+    /// The table of the same edges that is asked for those into a turn.
+    edges_by_child: Option<BoundTable>,
     /// Edges that the turns table stores.
     parents: Vec<ParentColumn>,
     /// Edges that follow from the order of turns.
@@ -110,7 +112,7 @@ impl Graph {
     }
 
     fn bound_tables(&self) -> impl Iterator<Item = &BoundTable> {
-        [&self.turns].into_iter().chain(&self.edges)
+        [&self.turns].into_iter().chain(&self.edges).chain(&self.edges_by_child)
     }
 
     /// The relations whose change changes the graph: the tables, their partitions, the table of the binding, and

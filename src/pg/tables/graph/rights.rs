@@ -34,6 +34,7 @@ impl Graph {
             // The edges may stand in the turns table.
             let is_turns = std::ptr::eq(bound, &self.turns);
             let read = || {
+                // A table of the same edges has them in the same columns.
                 let keys = self.keys().filter(|(place, _)| is_turns == place.is_of_turns());
                 keys.flat_map(|(_, column)| bound.raw_columns(column))
                     .map(|raw| raw.number)
