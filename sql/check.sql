@@ -573,7 +573,9 @@ BEGIN
             ok := true;
             SELECT coalesce(sum(CASE WHEN t.is_read
                                 THEN graph_kernel.missing_references(name, t.place, t.reference) END), 0),
-                   'rows that refer to documents which are not in the store' || coalesce('; not counted: '
+                   'rows that refer to documents which are not in the store'
+                   || CASE WHEN row_security_active(store::oid) THEN ', or which row security hides from this role'
+                           ELSE '' END || coalesce('; not counted: '
                        || graph_kernel.text_prefix(string_agg(CASE WHEN NOT t.is_read THEN t.place::text END, ', '
                                                               ORDER BY t.place::text), 100000), '')
             INTO count, detail

@@ -33,30 +33,40 @@ SET LOCAL search_path TO pg_catalog, pg_temp; -- what bodies parsed now are reso
 CREATE FUNCTION graph_kernel.references(filter jsonb) RETURNS TABLE (
     kind text, place regclass, key text, count bigint
 )
-LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED COST 1000000 ROWS 100
+LANGUAGE sql STABLE PARALLEL RESTRICTED COST 1000000 ROWS 100
 SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
-    WITH chosen AS (SELECT graph_kernel.chosen_graph() AS graph)
+    WITH chosen AS (SELECT graph_kernel.chosen_graph() AS graph), near AS (
+        -- Rows that promote on another graph of the same turns, or of the same store, name them as well.
+        SELECT c.graph FROM chosen AS c
+        UNION SELECT o.name FROM chosen AS c JOIN graph_kernel.store_binding AS s ON s.name = c.graph
+                     JOIN graph_kernel.store_binding AS o ON o.store::oid = s.store::oid
+        UNION SELECT o.name FROM chosen AS c JOIN graph_kernel.binding AS b ON b.is_current AND b.name = c.graph
+                     JOIN graph_kernel.binding AS o ON o.is_current AND o.turns::oid = b.turns::oid
+    )
     SELECT r.kind, r.place::oid::regclass, r.key, r.count
     FROM chosen AS c
     CROSS JOIN LATERAL (
         SELECT coalesce(jsonb_agg(jsonb_build_object(
                    'place', t.place::oid::bigint,
-                   'columns', CASE WHEN t.is_read AND readable.all_of_them THEN jsonb_strip_nulls(jsonb_build_object(
+                   'columns', CASE WHEN readable.all_of_them THEN jsonb_strip_nulls(jsonb_build_object(
                        'reference', t.reference, 'document', t.document, 'turns', t.turns)) END,
                    'shown', graph_kernel.text_prefix(array_to_string(named.columns, ', '), 1000))
                    ORDER BY t.place::regclass::text COLLATE "C", named.columns), '[]') AS tables
-        FROM graph_kernel.promoting_tables(c.graph) AS t
+        FROM (SELECT t.place, t.reference, t.document, t.turns, bool_and(t.is_read) AS is_read
+              FROM near AS n CROSS JOIN LATERAL graph_kernel.promoting_tables(n.graph) AS t
+              GROUP BY 1, 2, 3, 4) AS t
         CROSS JOIN LATERAL (
             SELECT array_remove(ARRAY[t.reference, t.document, t.turns], NULL)::text[] AS columns
         ) AS named
         CROSS JOIN LATERAL (
-            SELECT coalesce(bool_and(graph_kernel.is_text(n.name) AND has_column_privilege(t.place, n.name, 'SELECT')),
-                            false) AS all_of_them
+            SELECT t.is_read AND NOT row_security_active(t.place::oid)
+                   AND coalesce(bool_and(graph_kernel.is_text(n.name)
+                                         AND has_column_privilege(t.place, n.name, 'SELECT')), false) AS all_of_them
             FROM unnest(named.columns) AS n (name)
         ) AS readable
     ) AS promoting
-    CROSS JOIN LATERAL graph_kernel.list_references(c.graph, $1, promoting.tables) AS r;
+    CROSS JOIN LATERAL graph_kernel.list_references(c.graph, coalesce($1, 'null'), promoting.tables) AS r;
 END;
 COMMENT ON FUNCTION graph_kernel.references(jsonb) IS
     'what names the turns that a filter finds: documents, rows that promote, traces, events; with the caller''s rights';

@@ -81,7 +81,17 @@ DELETE FROM memory_turns WHERE owner = 'mallory';
 SELECT filter, kind, count FROM unnest('{"{\"owner\": \"mallory\"}","{\"sessions\": [\"session-of-mallory\"]}"}'::jsonb[]) AS filter, graph_kernel.references(filter) ORDER BY filter, kind;
 ROLLBACK;
 SELECT filter, e.* FROM unnest('{"{\"min_similarity\": 0.5}","{\"user\": \"mallory\"}","[]","{\"owner\": null}"}'::jsonb[]) AS filter, test_error(format('SELECT * FROM graph_kernel.references(%L)', filter)) AS e;
-SELECT count(*) AS null_filter FROM graph_kernel.references(NULL);
+SELECT code, message FROM test_error('SELECT * FROM graph_kernel.references(NULL)');
+-- Rows that promote on another graph of the same turns, or of the same store, are found from each.
+SELECT graph_kernel.bind_tables('memory_turns', 'memory_turn_edges', '{"turns": {"salience": null}}', 'b') IS NOT NULL AS bound;
+CREATE TABLE of_b (slice json, turns uuid[]);
+CREATE CONSTRAINT TRIGGER admissible AFTER INSERT OR UPDATE ON of_b NOT DEFERRABLE FOR EACH ROW EXECUTE FUNCTION graph_require_admissible('slice', 'turns', 'graph=b');
+SET graph_kernel.graph = 'b';
+INSERT INTO of_b SELECT graph_slice(turn(9002)), ARRAY[turn(9002)];
+RESET graph_kernel.graph;
+SELECT place, key, count FROM graph_kernel.references('{"owner": "mallory"}') WHERE kind = 'atom' ORDER BY place::text, key;
+DROP TABLE of_b;
+SELECT graph_kernel.unbind_tables('b');
 SELECT code, message, detail, hint FROM test_error($$SELECT * FROM graph_kernel.list_references('default', '{}', '[{}]')$$);
 -- With the rights of who asks: what he may not read is an error, or a table whose count is not known; never code of others.
 GRANT SELECT ON memory_turns, memory_turn_edges, slice_store, log, theirs TO erasure_other;
@@ -97,6 +107,15 @@ CREATE POLICY others ON memory_turns USING (owner IS DISTINCT FROM 'mallory');
 SET ROLE erasure_other;
 SELECT kind, count FROM graph_kernel.references('{"owner": "mallory"}') WHERE kind IN ('turn', 'slice');
 RESET ROLE;
+-- Rows that a policy may hide are a table whose count is not known.
+GRANT SELECT ON atoms TO erasure_other;
+ALTER TABLE atoms ENABLE ROW LEVEL SECURITY;
+CREATE POLICY shown ON atoms USING (turns <> ARRAY[turn(9002), turn(9001)]);
+SET ROLE erasure_other;
+SELECT place, count FROM graph_kernel.references('{}') WHERE kind = 'atom' AND place = 'atoms'::regclass;
+RESET ROLE;
+DROP POLICY shown ON atoms;
+ALTER TABLE atoms DISABLE ROW LEVEL SECURITY;
 DROP POLICY others ON memory_turns;
 ALTER TABLE memory_turns DISABLE ROW LEVEL SECURITY;
 
