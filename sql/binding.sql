@@ -168,7 +168,8 @@ BEGIN
     bound := (SELECT b.graph FROM graph_kernel.binding AS b
               WHERE b.name = name AND b.turns = turns AND b.edges IS NOT DISTINCT FROM edges
                 AND b.edges_by_child IS NOT DISTINCT FROM by_child
-                AND b.columns IS NOT DISTINCT FROM columns AND b.resolved = described -> 'resolved'
+                AND graph_kernel.without_table(b.columns) IS NOT DISTINCT FROM graph_kernel.without_table(columns)
+                AND b.resolved = described -> 'resolved'
                 AND b.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())
               ORDER BY b.is_current DESC, b.bound_at DESC LIMIT 1);
     UPDATE graph_kernel.binding AS b SET is_current = false

@@ -7,7 +7,7 @@ SET LOCAL search_path TO pg_catalog, pg_temp; -- what bodies parsed now are reso
 -- arguments a trigger refuses every row.
 CREATE FUNCTION graph_kernel.promoting_triggers() RETURNS TABLE (
     guard oid, place regclass, name name, call text, is_of_parent boolean, faults text[], bad_arguments text[],
-    reference name, document name, turns name, graph text
+    is_reference boolean, reference name, document name, turns name, graph text
 )
 LANGUAGE sql STABLE PARALLEL SAFE ROWS 10
 SET search_path = pg_catalog, pg_temp
@@ -55,6 +55,8 @@ BEGIN ATOMIC
                     SELECT FROM graph_kernel.binding AS b
                     WHERE b.is_current AND replace(b.name, '\', '\\')::bytea = decode(rest.graph, 'escape')))
                ], NULL),
+           -- Or it may be one: arguments that are too long were not looked into.
+           first.reference IS NOT NULL OR given.count < g.tgnargs,
            (SELECT a.attname FROM pg_attribute AS a
             WHERE a.attrelid = g.tgrelid AND a.attnum > 0 AND NOT a.attisdropped
               AND replace(a.attname::text, '\', '\\')::bytea = decode(first.reference, 'escape')),
@@ -64,9 +66,10 @@ BEGIN ATOMIC
            (SELECT a.attname FROM pg_attribute AS a
             WHERE a.attrelid = g.tgrelid AND a.attnum > 0 AND NOT a.attisdropped
               AND replace(a.attname::text, '\', '\\')::bytea = decode(given.arguments[2], 'escape')),
-           coalesce((SELECT b.name FROM graph_kernel.binding AS b
-                     WHERE b.is_current AND replace(b.name, '\', '\\')::bytea = decode(rest.graph, 'escape')),
-                    'default')
+           CASE WHEN given.count < g.tgnargs THEN NULL
+                WHEN coalesce(rest.graph, 'default') = 'default' THEN 'default'
+                ELSE (SELECT b.name FROM graph_kernel.binding AS b
+                      WHERE b.is_current AND replace(b.name, '\', '\\')::bytea = decode(rest.graph, 'escape')) END
     FROM pg_trigger AS g
     CROSS JOIN LATERAL (
         -- Each ends in a zero byte. A backslash of theirs is encoded as two: as \134, none stands before the digits
@@ -281,7 +284,8 @@ BEGIN
                     ' OR NOT EXISTS (SELECT FROM %1$s AS t WHERE %2$s OPERATOR(pg_catalog.=) %4$s))',
                     t, x ->> 'id', x ->> 'parent', x ->> 'child');
     -- A mapping that says null asks for nothing.
-    SELECT b.turns::regclass AS turns, b.edges::regclass AS edges, coalesce(b.columns, '{}') AS columns, b.name
+    SELECT b.turns::regclass AS turns, b.edges::regclass AS edges,
+           graph_kernel.with_table(coalesce(b.columns, '{}'), b.edges_by_child::regclass) AS columns, b.name
     INTO bound
     FROM graph_kernel.binding AS b WHERE b.is_current AND b.name = check_graph.name;
     -- What was found by its name is true.
@@ -398,6 +402,12 @@ BEGIN
     -- Planning a query on a table already runs these functions on constants: in an index expression, an index
     -- predicate, expressions of statistics and of a partition key, a CHECK constraint under constraint_exclusion.
     RETURN QUERY
+    WITH beside (oid) AS (
+        SELECT s.store::oid FROM graph_kernel.store_binding AS s WHERE s.name = check_graph.name
+        UNION SELECT b.traces::oid FROM graph_kernel.trace_binding AS b
+        UNION SELECT b.events::oid FROM graph_kernel.recorder_binding AS b
+        UNION SELECT t.place::oid FROM graph_kernel.promoting_tables(check_graph.name) AS t WHERE t.is_read
+    )
     SELECT 'user_functions', count(*) = 0, count(*),
            'functions of users in indexes, statistics, partition keys and CHECK constraints: they run with the'
            ' rights of the role that reads' || coalesce(': ' || string_agg(u.what, ', ' ORDER BY u.what), ''),
@@ -409,8 +419,8 @@ BEGIN
                coalesce(o.oprcode::oid, p.oid)::regprocedure AS fn
         FROM (SELECT o.oid FROM unnest(tables) AS o (oid)
               UNION SELECT l.relid FROM unnest(tables) AS o (oid) CROSS JOIN LATERAL pg_partition_tree(o.oid) AS l
-              UNION SELECT s.store::oid FROM graph_kernel.store_binding AS s WHERE s.name = check_graph.name
-              UNION SELECT t.place::oid FROM graph_kernel.referring_tables(check_graph.name) AS t WHERE t.is_read) AS r
+              UNION SELECT b.oid FROM beside AS b
+              UNION SELECT l.relid FROM beside AS b CROSS JOIN LATERAL pg_partition_tree(b.oid) AS l) AS r
         CROSS JOIN LATERAL (
             SELECT 'pg_class'::regclass AS classid, r.oid::oid AS objid
             UNION ALL SELECT 'pg_class'::regclass, i.indexrelid FROM pg_index AS i WHERE i.indrelid = r.oid

@@ -74,12 +74,17 @@ COMMENT ON FUNCTION graph_kernel.references(jsonb) IS
 -- A view's functions run with the rights of who reads it.
 CREATE VIEW graph_kernel.kept AS
 WITH referring AS (
-    -- Graphs may share a store.
-    SELECT DISTINCT t.place, t.reference, t.is_read AND NOT row_security_active(t.place::oid) AS is_counted
+    -- Graphs may share a store. Of a trigger whose graph is not known, or has no store now, any may have been meant.
+    SELECT g.place, g.reference,
+           bool_and(coalesce(t.is_read AND s.store IS NOT NULL AND NOT row_security_active(g.place::oid), false))
+               AS is_counted
     FROM graph_kernel.store_binding AS own
-    JOIN graph_kernel.store_binding AS s ON s.store::oid = own.store::oid
-    CROSS JOIN LATERAL graph_kernel.referring_tables(s.name) AS t
-    WHERE own.name = graph_kernel.chosen_graph()
+    CROSS JOIN graph_kernel.promoting_triggers() AS g
+    LEFT JOIN graph_kernel.store_binding AS s ON s.name = g.graph
+    LEFT JOIN LATERAL graph_kernel.referring_tables(g.graph) AS t ON t.place = g.place AND t.reference = g.reference
+    WHERE own.name = graph_kernel.chosen_graph() AND g.is_reference AND NOT g.is_of_parent
+      AND (s.store IS NULL OR s.store::oid = own.store::oid)
+    GROUP BY g.place, g.reference
 )
 SELECT k.key, k.kind, k.anchor_turn_id, k.turns, k.role, k.rls, k.kept_by, k.kept_at, k.checked_at, k.status,
        k.superseded_by,
@@ -88,8 +93,9 @@ SELECT k.key, k.kind, k.anchor_turn_id, k.turns, k.role, k.rls, k.kept_by, k.kep
 FROM graph_kernel.list_kept() AS k
 LEFT JOIN (
     SELECT c.key, sum(c.found) AS atoms
-    FROM (SELECT DISTINCT t.place, t.reference FROM referring AS t WHERE t.is_counted) AS t
+    FROM referring AS t
     CROSS JOIN LATERAL graph_kernel.count_references(t.place, t.reference::text) AS c
+    WHERE t.is_counted
     GROUP BY c.key
 ) AS r ON r.key = k.key;
 COMMENT ON VIEW graph_kernel.kept IS 'the documents in the store of the graph, and what stands on them';

@@ -167,7 +167,12 @@ BEGIN
             kept_at timestamptz NOT NULL,
             checked_at timestamptz,
             status text,
-            superseded_by text COLLATE "C"
+            superseded_by text COLLATE "C",
+            CONSTRAINT lengths CHECK (
+                pg_catalog.octet_length(document) <= 67125248 AND pg_catalog.cardinality(turns) <= 20000
+                AND pg_catalog.octet_length(graph) <= 4096 AND pg_catalog.octet_length(role) <= 4096
+                AND pg_catalog.octet_length(kept_by) <= 4096 AND pg_catalog.octet_length(status) <= 4096
+                AND pg_catalog.octet_length(superseded_by) <= 4096)
         )', schema);
     -- Compressed documents are not compressed again, and ids hardly become smaller.
     EXECUTE pg_catalog.format(

@@ -1,5 +1,9 @@
 -- Every document that is kept, with what its row says of it. What is longer than a document is stored is not read.
 SELECT {s.key}, CASE WHEN pg_catalog.octet_length({s.document}) OPERATOR(pg_catalog.<=) 67125248 THEN {s.document} END,
-       {s.kind}, {s.graph}, {s.role}, {s.rls}, {s.anchor},
-       pg_catalog.array_to_string({s.turns}, ' ')
+       CASE WHEN pg_catalog.octet_length({s.kind}) OPERATOR(pg_catalog.<=) 4096 THEN {s.kind} END,
+       CASE WHEN pg_catalog.octet_length({s.graph}) OPERATOR(pg_catalog.<=) 4096 THEN {s.graph} END,
+       CASE WHEN pg_catalog.octet_length({s.role}) OPERATOR(pg_catalog.<=) 4096 THEN {s.role} END,
+       {s.rls}, {s.anchor},
+       CASE WHEN pg_catalog.cardinality({s.turns}) OPERATOR(pg_catalog.<=) 20000
+            THEN pg_catalog.array_to_string({s.turns}, ' ') END
 FROM {store} AS s

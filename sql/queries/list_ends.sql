@@ -8,8 +8,8 @@ FROM (
     WHERE {t.id} IS NOT NULL AND {is_sought}
       AND NOT EXISTS (
           SELECT
-          FROM ([[SELECT {e.parent} AS parent FROM {edges_by_parent} AS e]]) AS e
-          WHERE e.parent OPERATOR(pg_catalog.=) {t.id}
+          FROM ([[SELECT {e.parent} AS parent, {e.child} AS child FROM {edges_by_parent} AS e]]) AS e
+          WHERE e.parent OPERATOR(pg_catalog.=) {t.id} AND e.child OPERATOR(pg_catalog.<>) {t.id}
       )
     ORDER BY 5 DESC NULLS LAST, 1
     LIMIT $1 OFFSET $2

@@ -24,7 +24,9 @@ FROM (
                ) AS first
         FROM (
             SELECT ({name}) COLLATE pg_catalog."C" AS name, {t.id} AS id, {t.created_at} AS at,
-                   COALESCE(pg_catalog.octet_length({t.content_text}), 0) OPERATOR(pg_catalog.=) 0 AS is_empty
+                   CASE WHEN $3 OPERATOR(pg_catalog.>) 0
+                        THEN COALESCE(pg_catalog.octet_length({t.content_text}), 0) OPERATOR(pg_catalog.=) 0 END
+                       AS is_empty
             FROM {turns} AS t
             WHERE {t.id} IS NOT NULL
         ) AS t

@@ -16,8 +16,10 @@ DECLARE
     home text := (SELECT extnamespace::regnamespace FROM pg_extension WHERE extname = 'graph_kernel');
     foreigner text;
     created text;
-    functions CONSTANT name[] := '{graph_anchor,graph_anchors_recent,graph_slice,slice_content,search_slice,'
-        'graph_api_slice,graph_api_slice_batch,graph_api_search_slice}';
+    signatures CONSTANT text[] := ARRAY['api.graph_anchor(uuid, text, real[])',
+        'api.graph_anchors_recent(integer, text)', 'api.graph_slice(uuid, text)', 'api.slice_content(uuid, text)',
+        'api.search_slice(real[], uuid, text, integer)', 'api.graph_api_slice(json)',
+        'api.graph_api_slice_batch(json)', 'api.graph_api_search_slice(json)'];
 BEGIN
     IF NOT (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) THEN
         RAISE EXCEPTION 'mediated.sql needs a superuser' USING ERRCODE = 'insufficient_privilege';
@@ -51,10 +53,11 @@ BEGIN
     -- A function or a view that it owns reads the tables for whoever made it.
     SELECT string_agg(pg_describe_object(d.classid, d.objid, d.objsubid), ', ') INTO foreigner
     FROM pg_shdepend AS d
-    LEFT JOIN pg_proc AS p ON d.classid = 'pg_proc'::regclass AND p.oid = d.objid
-                          AND p.pronamespace = to_regnamespace('api') AND p.proname = ANY (functions)
     WHERE d.refclassid = 'pg_authid'::regclass AND d.refobjid = 'graph_reader'::regrole AND d.deptype = 'o'
-      AND d.dbid IN (0, (SELECT oid FROM pg_database WHERE datname = current_database())) AND p.oid IS NULL;
+      AND d.dbid IN (0, (SELECT oid FROM pg_database WHERE datname = current_database()))
+      AND NOT (d.classid = 'pg_proc'::regclass
+               AND d.objid IN (SELECT to_regprocedure(n.text) FROM unnest(signatures) AS n (text)
+                               WHERE to_regprocedure(n.text) IS NOT NULL));
     IF foreigner IS NOT NULL THEN
         RAISE EXCEPTION 'role graph_reader, which reads the tables, owns already: %', foreigner
             USING ERRCODE = 'duplicate_object',
@@ -153,8 +156,11 @@ BEGIN
     SELECT format('%s belongs to %s', p.oid::regprocedure, p.proowner::regrole), p.oid::regprocedure
     INTO foreigner, created
     FROM pg_proc AS p JOIN pg_roles AS r ON r.oid = p.proowner
-    WHERE p.pronamespace = 'api'::regnamespace AND NOT r.rolsuper AND r.rolname <> 'graph_reader'
-      AND p.proname = ANY (functions)
+    WHERE p.pronamespace = 'api'::regnamespace AND NOT r.rolsuper
+      AND NOT (r.rolname = 'graph_reader'
+               AND p.oid IN (SELECT to_regprocedure(n.text) FROM unnest(signatures) AS n (text)
+                             WHERE to_regprocedure(n.text) IS NOT NULL))
+      AND p.proname IN (SELECT substring(n.text FROM 'api\.(\w+)') FROM unnest(signatures) AS n (text))
     LIMIT 1;
     IF foreigner IS NOT NULL THEN
         RAISE EXCEPTION 'function %', foreigner

@@ -37,7 +37,8 @@ fn key_of(canonical: &str) -> String {
 /// Keeps a document that verifies, and returns its key.
 ///
 /// # Errors
-/// 22023 where it does not verify; 22000 where the store has another document under its key; as [`StoreTable::of`].
+/// 22023 where it does not verify; 22000 where the store has another document under its key; 55000 where it has one that
+/// the caller does not see; as [`StoreTable::of`].
 pub fn keep(text: &str) -> Result<String, SqlError> {
     let graph = guc::graph();
     let verdict = verified(text, &keys_of(&graph)?);
@@ -64,13 +65,13 @@ fn keep_valid(table: &StoreTable, document: &Document) -> Result<String, SqlErro
             kept_by: &current_role_name(),
         },
     );
-    // One that another transaction has stored meanwhile, or that is hidden, is not looked at.
-    match if is_new { None } else { store::row(table, &key) }
-        .map(|row| fault_of(&row))
-        .transpose()?
-    {
-        Some(Some(fault)) => Err(other_row(table, &key, fault)),
-        _ => Ok(key),
+    if is_new {
+        return Ok(key);
+    }
+    let Some(row) = store::row(table, &key) else { return Err(hidden_row(&key)) };
+    match fault_of(&row)? {
+        Some(fault) => Err(other_row(table, &key, fault)),
+        None => Ok(key),
     }
 }
 
@@ -157,6 +158,16 @@ fn word_of(error: &SqlError) -> &'static str {
 
 fn other_document(table: &StoreTable, key: &str) -> SqlError {
     other_row(table, key, OTHER_DOCUMENT)
+}
+
+/// The error of a document that is not stored, as there is a row that hides.
+fn hidden_row(key: &str) -> SqlError {
+    SqlError::new(
+        PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        format!("a row that you do not see has the key {}", quoted(key)),
+    )
+    .word(Word::StoredDocument)
+    .hint("Keep it as a role that row security of the store lets see the row.")
 }
 
 /// The error of a row that is not what its document says.
@@ -310,10 +321,19 @@ pub fn refresh(since: i64, most: i64) -> Result<Refreshed, SqlError> {
     let keys = keys_of(&graph)?;
     let mut found = Vec::new();
     let (since, most) = (since.max(FIRST_MOMENT), most.clamp(0, MAX_BATCH));
+    let mut held = 0;
     for (key, stored) in store::due(&table, mine.taken_by(), since, most) {
         check_interrupts();
         let now = guarded(|| taken_again(&key, &stored, &mine, &keys));
-        found.push((key, now.unwrap_or(Ok(Again::Failed(FAILED)))?));
+        let now = now.unwrap_or(Ok(Again::Failed(FAILED)))?;
+        if let Again::Changed(document) = &now {
+            held += document.export.turns.len();
+        }
+        found.push((key, now));
+        // The others stay due.
+        if held > MAX_HELD_TURNS {
+            break;
+        }
     }
     let mut refreshed = Refreshed::default();
     for (key, now) in found {
@@ -323,7 +343,11 @@ pub fn refresh(since: i64, most: i64) -> Result<Refreshed, SqlError> {
             Again::Failed(why) => (why, None),
             Again::Changed(document) => match keep_valid(&table, &document) {
                 Ok(key) => ("changed", Some(key)),
-                Err(error) if error.word_name() == Word::StoredDocument.name() => {
+                Err(error)
+                    if [Word::StoredDocument, Word::SliceTooLarge]
+                        .iter()
+                        .any(|word| word.name() == error.word_name()) =>
+                {
                     (word_of(&error), None)
                 }
                 Err(error) => return Err(error),
@@ -365,6 +389,9 @@ const FIRST_MOMENT: i64 = -210_866_803_200_000_000;
 /// The most slices that are held in memory at once.
 const MAX_BATCH: i64 = 1000;
 
+/// After slices of so many turns that have changed, no more are held in memory at once.
+const MAX_HELD_TURNS: usize = 20_000;
+
 /// The status of a slice that raises an error of others than this extension.
 const FAILED: &str = "failed";
 
@@ -405,7 +432,10 @@ fn taken_again(key: &str, stored: &[u8], mine: &Mine, keys: &Keys) -> Result<Aga
     match digest {
         Some((Status::Attested, digest)) if digest == claim.digest => Ok(Again::Identical),
         Some((Status::Attested, _)) => {
-            let text = export_text(&now)?;
+            let text = match export_text(&now) {
+                Ok(text) => text,
+                Err(error) => return failed(error),
+            };
             let export = ParsedExport::parse(&text, &check_interrupts)
                 .expect("an export is read as it was written");
             Ok(Again::Changed(Box::new(Document { export, record: None })))

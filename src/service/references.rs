@@ -171,12 +171,15 @@ pub fn list(
             put(Reference { kind: "atom", place, key: Some(shown), count });
         }
     }
-    if let Some(table) = RecorderTable::there()? {
+    if let Some(table) = RecorderTable::bound()? {
         let (place, mut sessions) = (table.oid(), Vec::from_iter(sought.sessions));
         sessions.sort_unstable();
         events::of_sessions(&table, &sessions, |session, count| {
             put(Reference { kind: "event", place, key: Some(session), count: Some(count) });
         });
+    } else if let Some(place) = RecorderTable::default_table() {
+        // Whoever owns it could have code run by who reads it.
+        put(Reference { kind: "event", place, key: None, count: None });
     }
     Ok(())
 }

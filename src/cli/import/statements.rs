@@ -220,6 +220,13 @@ impl InsertStatements {
         }
         let is_indexed = target.has_index("turns", &["id"])?;
         let exists = |id_of: &str| found(is_indexed, &turns, "t", &format!("t.{id} = {id_of}"));
+        if graph["edges_by_child"].is_number() {
+            return Err(format!(
+                "graph {}: its edges are in two tables, and an import writes one; import into tables without \
+                edges_by_child",
+                target.name
+            ));
+        }
         let has_edges_table = graph["resolved"]["edges"].is_object();
         let (mut joins, mut stored_parents) = (String::new(), "0".to_owned());
         if !has_edges_table {

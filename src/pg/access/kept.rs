@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use kernel::graph::turn::TurnId;
 
 use crate::pg::query::{
-    Argument, ColumnType, Planning, Row, Statement, Template, query, with_own_writes,
+    Argument, ColumnType, Planning, Row, Statement, Template, query, with_latest, with_own_writes,
 };
 use crate::pg::tables::store::{PromotingRows, StoreTable};
 
@@ -192,10 +192,10 @@ pub fn all(store: &StoreTable, mut put: impl FnMut(StoredRow) -> ControlFlow<()>
     query(&store.statement(&ALL), &[], |row| put(StoredRow::of(&row)));
 }
 
-/// The row of a key, also where this transaction has just stored it; `None` where the caller sees none.
+/// The row of a key, also where it was stored just now, by whomever; `None` where the caller sees none.
 pub fn row(store: &StoreTable, key: &str) -> Option<StoredRow> {
     let mut found = None;
-    with_own_writes(|| {
+    with_latest(|| {
         query(&store.statement(&ROW), &[Argument::Text(Some(key))], |row| {
             found = Some(StoredRow::of(&row));
             ControlFlow::Break(())

@@ -197,7 +197,7 @@ impl Searcher<'_> {
             Some(_) => Extent::of_all(SEARCHED_CHARS),
         };
         let arguments: Vec<_> = first.into_iter().chain(narrowing.arguments()).collect();
-        let part = listed.text.map(str::to_lowercase);
+        let part = listed.text.map(lower);
         let mut take = extent.taking();
         self.ask(&statement, &arguments, |row| {
             let Some(id) = row.id(0) else { return ControlFlow::Continue(()) };
@@ -239,17 +239,20 @@ impl Searcher<'_> {
         mut put: impl FnMut(TurnId, TurnId, EdgeType),
     ) -> Result<(), SqlError> {
         let statement = self.graph.statement(&EDGES, &[]);
-        let arguments = [Argument::Ids(turns), Argument::Number(limit.into())];
         // Types of several names are one.
         let mut seen = HashSet::new();
-        self.ask(&statement, &arguments, |row| {
+        self.ask(&statement, &[Argument::Ids(turns)], |row| {
             if let (Some(parent), Some(child)) = (row.id(0), row.id(1)) {
                 let edge_type = row.text(2, EdgeType::from_stored);
                 if seen.insert((parent, child, edge_type.name())) {
                     put(parent, child, edge_type);
                 }
             }
-            ControlFlow::Continue(())
+            if seen.len() < limit as usize {
+                ControlFlow::Continue(())
+            } else {
+                ControlFlow::Break(())
+            }
         })
     }
 
@@ -274,9 +277,14 @@ fn session_of(row: &Row) -> Option<Session> {
 /// So many characters of a text around a part of it in lower case, as far as the text in lower case has as many; `None`
 /// where it is not in it.
 fn around(text: &str, part: &str, length: u32) -> Option<String> {
-    let lower = text.to_lowercase();
+    let lower = lower(text);
     let before = lower[..lower.find(part)?].chars().count().saturating_sub(CHARS_BEFORE);
     Some(text.chars().skip(before).take(length as usize).collect())
+}
+
+/// A text in lower case, each character by itself: what it is does not depend on where in a word it stands.
+fn lower(text: &str) -> String {
+    text.chars().flat_map(char::to_lowercase).collect()
 }
 
 fn owned(row: &Row, column: usize) -> Option<String> {

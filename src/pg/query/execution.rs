@@ -62,6 +62,18 @@ pub fn with_own_writes<T>(read: impl FnOnce() -> T) -> T {
     }
 }
 
+/// Lets the statements of `read` see what is committed by now, and what this transaction has written so far.
+pub fn with_latest<T>(read: impl FnOnce() -> T) -> T {
+    // SAFETY: a transaction is running; the server's snapshot is copied where it is pushed. It is popped here; after an
+    // error the (sub)transaction's abort does that.
+    unsafe {
+        pg_sys::PushActiveSnapshot(pg_sys::GetLatestSnapshot());
+        let result = read();
+        pg_sys::PopActiveSnapshot();
+        result
+    }
+}
+
 /// The query that calls a function for its rows, one at a time.
 #[derive(Clone, Copy)]
 pub struct CallingQuery(*mut pg_sys::ExprContext);

@@ -17,7 +17,7 @@ mod statement;
 
 pub use check::partitions_changed;
 pub use execution::{
-    BatchStatement, CallingQuery, Cursor, query, watch_savepoints, with_own_writes,
+    BatchStatement, CallingQuery, Cursor, query, watch_savepoints, with_latest, with_own_writes,
 };
 pub use lexemes::Lexemes;
 pub use planner::watch_planner;

@@ -51,16 +51,30 @@ impl RecorderTable {
     /// # Errors
     /// As [`RecorderTable::current`].
     pub fn there() -> Result<Option<Self>, SqlError> {
-        memory::check();
-        match RecorderBinding::current() {
-            Some(RecorderBinding { events, columns, binder }) => {
-                relation::check_rights(events);
-                Self::resolve(events, &mapping(columns.as_ref())?, Some(binder)).map(Some)
-            }
+        match Self::bound()? {
+            Some(bound) => Ok(Some(bound)),
             None => relation::lock_by_name(c"public", c"recorder_events")
                 .map(|default| Self::resolve(default, &Value::Null, None))
                 .transpose(),
         }
+    }
+
+    /// The bound table alone.
+    ///
+    /// # Errors
+    /// As [`RecorderTable::current`].
+    pub fn bound() -> Result<Option<Self>, SqlError> {
+        memory::check();
+        let Some(RecorderBinding { events, columns, binder }) = RecorderBinding::current() else {
+            return Ok(None);
+        };
+        relation::check_rights(events);
+        Self::resolve(events, &mapping(columns.as_ref())?, Some(binder)).map(Some)
+    }
+
+    /// The default table, which anybody may have made, not looked at.
+    pub fn default_table() -> Option<pg_sys::Oid> {
+        relation::find(c"public", c"recorder_events")
     }
 
     /// The table of this OID, with this column mapping, as this role binds or bound it.

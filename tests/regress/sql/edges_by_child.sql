@@ -55,7 +55,12 @@ SELECT * FROM test_error($$SELECT graph_kernel.bind_tables('memory_turns', 'memo
 SELECT graph_kernel.bind_tables('memory_turns', 'memory_turn_edges', '{"edges_by_child": "twice.the_same"}') AS by_child \gset
 SELECT graph_kernel.bind_tables('memory_turns', 'memory_turn_edges', '{}') AS plain \gset
 SELECT graph_kernel.bind_tables('memory_turns', 'memory_turn_edges', '{"edges_by_child": "twice.the_same"}') = :'by_child' AS same, :'by_child' <> :'plain' AS other;
-DROP TABLE twice.the_same;
+-- The second table is known by what it is, not by its name.
+SELECT graph_kernel.bind_tables('memory_turns', 'memory_turn_edges', '{}') <> :'by_child' AS other;
+ALTER TABLE twice.the_same RENAME TO renamed;
+SELECT graph_kernel.bind_tables('memory_turns', 'memory_turn_edges', '{"edges_by_child": "twice.renamed"}') = :'by_child' AS same;
+SELECT parent_turn_id = turn(1) AS is_parent, edge_type FROM graph_kernel.list_edges(ARRAY[turn(2)]);
+DROP TABLE twice.renamed;
 SELECT code, message FROM test_error('SELECT graph_slice(turn(2))');
 SELECT graph_kernel.unbind_tables();
 SELECT selected FROM test_slice(2);

@@ -50,6 +50,10 @@ SELECT place FROM left_over(:logged) WHERE place !~ '^statistics' ORDER BY place
 -- What names the session's turns, by each kind of table; events are looked for in the one that is bound.
 CREATE TABLE log AS SELECT 1::bigint AS segment_id, n::bigint AS ordinal, n::bigint AS byte_offset, 'e' || n AS event_id, 1 AS pane_id, CASE WHEN n > 2 THEN 'session-of-mallory' ELSE 'other' END AS session_id, n::bigint AS occurred_at_ms, 'output' AS event_type, 'x' AS text FROM generate_series(1, 5) AS n;
 CREATE UNIQUE INDEX ON log (segment_id, ordinal);
+-- One that nobody has bound is not read: whoever may create tables could have made it.
+CREATE TABLE recorder_events (session_id text);
+SELECT kind, place, key, count FROM graph_kernel.references('{"owner": "mallory"}') WHERE kind = 'event';
+DROP TABLE recorder_events;
 SELECT graph_kernel.bind_recorder_table('log');
 -- Rows that carry what they promote on, also where the ids are in no column of turns; and a table of another role's.
 CREATE TABLE carried (slice jsonb, provenance json, turns uuid);

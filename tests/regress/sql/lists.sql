@@ -30,8 +30,11 @@ SELECT count(*) FROM graph_kernel.list_edges(ARRAY[turn(3), turn(4), NULL], 2);
 SELECT (SELECT count(*) FROM graph_kernel.list_sessions(NULL)) + (SELECT count(*) FROM graph_kernel.list_turns(only_ends => NULL)) + (SELECT count(*) FROM graph_kernel.list_edges(NULL)) AS none;
 SELECT code, message, detail FROM unnest(ARRAY['list_sessions(0)', 'list_sessions(1, -1)', 'list_turns(limit_count => 100001)', 'list_turns(length => 10001)', 'list_edges(''{}'', 0)']) AS call, test_error('SELECT * FROM graph_kernel.' || call);
 -- Of more than a searched beginning nothing is found; a collation that is not one for searches is not used.
-CREATE COLLATION lists.blind (provider = icu, locale = 'und-u-ks-level1', deterministic = false);
-ALTER TABLE lists.memory_turns ALTER content_text TYPE text COLLATE lists.blind, ALTER session_id TYPE text COLLATE lists.blind;
+DO $$ BEGIN
+    CREATE COLLATION lists.blind (provider = icu, locale = 'und-u-ks-level1', deterministic = false);
+    ALTER TABLE lists.memory_turns ALTER content_text TYPE text COLLATE lists.blind, ALTER session_id TYPE text COLLATE lists.blind;
+EXCEPTION WHEN feature_not_supported THEN NULL; -- a server without ICU
+END $$;
 UPDATE lists.memory_turns SET content_text = repeat('y', 99990) || 'here and there' WHERE id = turn(3);
 SELECT has_text, (SELECT string_agg(content, ',') FROM graph_kernel.list_turns(has_text => has_text, length => 90)) = repeat('y', 80) || 'here and t' AS found FROM unnest(ARRAY['HERE', 'there']) AS has_text;
 SELECT session_id FROM graph_kernel.list_sessions(name_end => 'ONE');

@@ -31,6 +31,8 @@ pub(super) const RESULTS: [&str; 6] =
 /// Those of a result that stands with its call.
 const RESULTS_OF_CALLS: [&str; 5] = ["output", "result", "response", "outputs", "results"];
 pub(super) const ERRORS: [&str; 2] = ["errorText", "error"];
+/// States of a call that has ended: well, by an error, or as nobody allowed it.
+const ENDED: [&str; 3] = ["output-available", "output-error", "output-denied"];
 
 impl Reader<'_> {
     /// A call, and its result where it has one. By its name where that may stand for an id. What has no id, no name and
@@ -40,8 +42,12 @@ impl Reader<'_> {
         let objects = [inner, outer];
         let first = |keys: &[&str]| objects.iter().find_map(|object| object.first_text(keys));
         let id = |keys: &[&str]| objects.iter().find_map(|object| object.id(keys));
+        // Those of any tool say no name.
         let of_type = type_of(outer.0)
-            .and_then(|kind| kind.strip_prefix("tool-").or_else(|| kind.strip_suffix("_call")));
+            .and_then(|kind| kind.strip_prefix("tool-").or_else(|| kind.strip_suffix("_call")))
+            .filter(|kind| {
+                !["call", "invocation", "tool", "function", "custom_tool"].contains(kind)
+            });
         let name = first(&NAMES).or_else(|| outer.first_text(&INNER)).or(of_type);
         let arguments = inner.first(&ARGUMENTS).or_else(|| outer.first(&ARGUMENTS[..3]));
         let id = id(&IDS).or_else(|| id(&["id"]));
@@ -55,6 +61,8 @@ impl Reader<'_> {
         let has_result = objects.iter().any(|object| {
             object.0.first(&RESULTS_OF_CALLS).is_some()
                 || object.first(&ERRORS).is_some_and(is_error)
+                // Of the AI SDK, which leaves a result out where the tool has returned nothing.
+                || object.text("state").is_some_and(|state| ENDED.contains(&state))
         });
         let result = has_result.then(|| self.result(&objects, &RESULTS_OF_CALLS, id));
         is_call.then_some(call).into_iter().chain(result).collect()
@@ -93,12 +101,12 @@ impl Reader<'_> {
         let kind = output.and_then(as_object).and_then(|output| output.text("type"));
         let errors = objects.iter().flat_map(|object| ERRORS.map(|key| object.get(key)));
         let error = errors.flatten().find(|error| is_error(error));
-        let is_error = error.is_some() && output.is_none()
+        let failed = error.is_some() && output.is_none()
             || objects.iter().any(|object| object.is_true(&["is_error", "isError", "error"]))
             || is("status", &["error", "failed"])
-            || is("state", &["output-error"])
+            || is("state", &ENDED[1..])
             || kind.is_some_and(|kind| kind.starts_with("error"));
-        let is_blank = output.is_none() && error.is_none();
+        let is_blank = output.is_none() && error.is_none() && !is("state", &ENDED);
         // A result may be `false`.
         let stored = || objects.iter().find_map(|object| object.0.first(keys));
         let output = output.or_else(|| stored().filter(|_| error.is_none()));
@@ -110,7 +118,7 @@ impl Reader<'_> {
             (output_text, error_text) if output_text == error_text => output,
             _ => format!("{output}\n[error] {error}").into(),
         };
-        Block::Result(CallResult { call, text, is_error, is_blank })
+        Block::Result(CallResult { call, text, is_error: failed, is_blank })
     }
 
     /// The text of a result: that of its blocks, each of which is named where it has none, or its JSON.
@@ -225,8 +233,9 @@ impl Reader<'_> {
         let json = |call: &Call<'_>| {
             compact_text(&call.arguments.object(self.check_interrupts), self.check_interrupts)
         };
+        let sought = json(call);
         blocks.iter().any(|block| match block {
-            Block::Call(other) => other.name == call.name && json(other) == json(call),
+            Block::Call(other) => other.name == call.name && json(other) == sought,
             _ => false,
         })
     }
