@@ -176,7 +176,8 @@ SELECT pg_catalog.pg_extension_config_dump('graph_kernel.binding',
 CREATE VIEW graph_kernel.bindings AS
 SELECT b.name, b.graph, b.turns::pg_catalog.regclass AS turns, b.edges::pg_catalog.regclass AS edges, b.columns,
        b.is_current,
-       coalesce(r.rolname::pg_catalog.text, b.bound_by) AS bound_by, b.bound_at
+       coalesce(r.rolname::pg_catalog.text, b.bound_by) AS bound_by, b.bound_at,
+       b.edges_by_child::pg_catalog.regclass AS edges_by_child
 FROM graph_kernel.binding AS b
 LEFT JOIN pg_catalog.pg_roles AS r ON r.oid OPERATOR(pg_catalog.=) b.binder;
 COMMENT ON VIEW graph_kernel.bindings IS 'the tables that are or were bound as graphs';
@@ -184,10 +185,11 @@ COMMENT ON COLUMN graph_kernel.bindings.name IS 'name of the binding, for graph_
 COMMENT ON COLUMN graph_kernel.bindings.graph IS 'name of the graph in attestations';
 COMMENT ON COLUMN graph_kernel.bindings.turns IS 'table of the turns';
 COMMENT ON COLUMN graph_kernel.bindings.edges IS 'table of the edges; NULL: they are in the turns table';
-COMMENT ON COLUMN graph_kernel.bindings.columns IS 'the mapping as given';
+COMMENT ON COLUMN graph_kernel.bindings.columns IS 'the mapping as given, but for edges_by_child';
 COMMENT ON COLUMN graph_kernel.bindings.is_current IS 'whether the name stands for this binding now';
 COMMENT ON COLUMN graph_kernel.bindings.bound_by IS 'the role that bound the tables';
 COMMENT ON COLUMN graph_kernel.bindings.bound_at IS 'when they were bound last';
+COMMENT ON COLUMN graph_kernel.bindings.edges_by_child IS 'table of the same edges, asked for those into a turn';
 
 -- Roots of the keys, one an epoch. No role has privileges on the table, no row security policy shows a row, and it is
 -- in no dump; only the library reads it. It has no index, so that the library can insert rows which logical decoding

@@ -152,8 +152,8 @@ COMMENT ON FUNCTION graph_kernel.free_trigger_name(regclass, oid) IS
 
 -- The tables whose rows promote on a graph, by which columns, and whether this role may read them. What a table's owner
 -- has its readers run, this role runs: so only the tables of owners whose code it trusts already, by reading the graph
--- and its store, are read.
-CREATE FUNCTION graph_kernel.promoting_tables(graph text) RETURNS TABLE (
+-- $2 and its store, are read.
+CREATE FUNCTION graph_kernel.promoting_tables(graph text, trusted text) RETURNS TABLE (
     place regclass, reference name, document name, turns name, is_read boolean
 )
 LANGUAGE sql STABLE STRICT PARALLEL SAFE ROWS 5
@@ -167,27 +167,27 @@ BEGIN ATOMIC
                WHERE (p.oid = g.place OR p.oid IN (SELECT l.relid FROM pg_partition_tree(g.place) AS l))
                  AND NOT o.rolsuper AND o.rolname <> current_user AND o.oid NOT IN (
                      SELECT t.relowner FROM pg_class AS t
-                     WHERE t.oid IN (SELECT s.store FROM graph_kernel.store_binding AS s WHERE s.name = $1
+                     WHERE t.oid IN (SELECT s.store FROM graph_kernel.store_binding AS s WHERE s.name = $2
                                      UNION
-                                     SELECT b.turns FROM graph_kernel.binding AS b WHERE b.is_current AND b.name = $1)))
+                                     SELECT b.turns FROM graph_kernel.binding AS b WHERE b.is_current AND b.name = $2)))
     FROM graph_kernel.promoting_triggers() AS g
     JOIN pg_class AS r ON r.oid = g.place
     WHERE g.graph = $1 AND NOT g.is_of_parent;
 END;
-COMMENT ON FUNCTION graph_kernel.promoting_tables(text) IS
+COMMENT ON FUNCTION graph_kernel.promoting_tables(text, text) IS
     'the tables whose rows promote on a graph, the columns of their triggers, and whether this role reads them';
 
-CREATE FUNCTION graph_kernel.referring_tables(graph text) RETURNS TABLE (
+CREATE FUNCTION graph_kernel.referring_tables(graph text, trusted text) RETURNS TABLE (
     place regclass, reference name, is_read boolean
 )
 LANGUAGE sql STABLE STRICT PARALLEL SAFE ROWS 5
 SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     SELECT DISTINCT t.place, t.reference, t.is_read AND has_column_privilege(t.place, t.reference, 'SELECT')
-    FROM graph_kernel.promoting_tables($1) AS t
+    FROM graph_kernel.promoting_tables($1, $2) AS t
     WHERE t.reference IS NOT NULL;
 END;
-COMMENT ON FUNCTION graph_kernel.referring_tables(text) IS
+COMMENT ON FUNCTION graph_kernel.referring_tables(text, text) IS
     'the tables whose rows refer to the kept documents of a graph, which of their columns holds the keys, and whether'
     ' this role reads them';
 
@@ -406,7 +406,8 @@ BEGIN
         SELECT s.store::oid FROM graph_kernel.store_binding AS s WHERE s.name = check_graph.name
         UNION SELECT b.traces::oid FROM graph_kernel.trace_binding AS b
         UNION SELECT b.events::oid FROM graph_kernel.recorder_binding AS b
-        UNION SELECT t.place::oid FROM graph_kernel.promoting_tables(check_graph.name) AS t WHERE t.is_read
+        UNION SELECT t.place::oid FROM graph_kernel.promoting_tables(check_graph.name, check_graph.name) AS t
+              WHERE t.is_read
     )
     SELECT 'user_functions', count(*) = 0, count(*),
            'functions of users in indexes, statistics, partition keys and CHECK constraints: they run with the'
@@ -589,7 +590,7 @@ BEGIN
                        || graph_kernel.text_prefix(string_agg(CASE WHEN NOT t.is_read THEN t.place::text END, ', '
                                                               ORDER BY t.place::text), 100000), '')
             INTO count, detail
-            FROM graph_kernel.referring_tables(name) AS t;
+            FROM graph_kernel.referring_tables(name, name) AS t;
             hint := NULL;
             RETURN NEXT;
         END IF;

@@ -54,7 +54,7 @@ BEGIN ATOMIC
                    'shown', graph_kernel.text_prefix(array_to_string(named.columns, ', '), 1000))
                    ORDER BY t.place::regclass::text COLLATE "C", named.columns), '[]') AS tables
         FROM (SELECT t.place, t.reference, t.document, t.turns, bool_and(t.is_read) AS is_read
-              FROM near AS n CROSS JOIN LATERAL graph_kernel.promoting_tables(n.graph) AS t
+              FROM near AS n CROSS JOIN LATERAL graph_kernel.promoting_tables(n.graph, c.graph) AS t
               GROUP BY 1, 2, 3, 4) AS t
         CROSS JOIN LATERAL (
             SELECT array_remove(ARRAY[t.reference, t.document, t.turns], NULL)::text[] AS columns
@@ -81,7 +81,8 @@ WITH referring AS (
     FROM graph_kernel.store_binding AS own
     CROSS JOIN graph_kernel.promoting_triggers() AS g
     LEFT JOIN graph_kernel.store_binding AS s ON s.name = g.graph
-    LEFT JOIN LATERAL graph_kernel.referring_tables(g.graph) AS t ON t.place = g.place AND t.reference = g.reference
+    LEFT JOIN LATERAL graph_kernel.referring_tables(g.graph, own.name) AS t
+           ON t.place = g.place AND t.reference = g.reference
     WHERE own.name = graph_kernel.chosen_graph() AND g.is_reference AND NOT g.is_of_parent
       AND (s.store IS NULL OR s.store::oid = own.store::oid)
     GROUP BY g.place, g.reference

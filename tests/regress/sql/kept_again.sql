@@ -113,6 +113,23 @@ RESET ROLE;
 SELECT count(*) > 0 AS there, count(atoms) AS counted FROM graph_kernel.kept;
 SELECT ok, count, detail FROM graph_check() WHERE check_name = 'kept_references';
 DROP SCHEMA theirs CASCADE;
+-- Nor one of the owner of another graph's turns, with which it shares the store.
+CREATE SCHEMA theirs AUTHORIZATION kept_other;
+SET ROLE kept_other;
+SELECT graph_kernel.create_tables('theirs');
+CREATE FUNCTION theirs.evil(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RAISE EXCEPTION 'ran as %', current_user; END $$;
+CREATE TABLE theirs.atoms (slice text, turn uuid, n int);
+CREATE STATISTICS theirs.stats ON (n + theirs.evil(1)), slice FROM theirs.atoms;
+CREATE CONSTRAINT TRIGGER admissible AFTER INSERT OR UPDATE ON theirs.atoms NOT DEFERRABLE FOR EACH ROW EXECUTE FUNCTION graph_require_admissible('ref=slice', 'turn', 'graph=b');
+RESET ROLE;
+SELECT graph_kernel.bind_tables('theirs.memory_turns', 'theirs.memory_turn_edges', name => 'b') IS NOT NULL AS bound;
+SELECT graph_kernel.bind_store('slice_store', 'b');
+SELECT count(*) > 0 AS there, count(atoms) AS counted FROM graph_kernel.kept;
+SELECT place, count FROM graph_kernel.references('{}') WHERE kind = 'atom' AND place = 'theirs.atoms'::regclass;
+SELECT graph_kernel.unbind_store('b'), graph_kernel.unbind_tables('b');
+SET client_min_messages = warning;
+DROP SCHEMA theirs CASCADE;
+RESET client_min_messages;
 -- Graphs may share a store: what stands on a document in one of them is counted in each.
 SELECT graph_kernel.bind_tables('memory_turns', 'memory_turn_edges', name => 'b') IS NOT NULL AS bound;
 SELECT graph_kernel.bind_store('slice_store', 'b');

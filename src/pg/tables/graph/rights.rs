@@ -33,12 +33,16 @@ impl Graph {
         for bound in self.bound_tables() {
             // The edges may stand in the turns table.
             let is_turns = std::ptr::eq(bound, &self.turns);
+            let is_second = self.edges_by_child.as_ref().is_some_and(|by| std::ptr::eq(by, bound));
             let read = || {
-                // A table of the same edges has them in the same columns.
                 let keys = self.keys().filter(|(place, _)| is_turns == place.is_of_turns());
-                keys.flat_map(|(_, column)| bound.raw_columns(column))
-                    .map(|raw| raw.number)
-                    .collect()
+                // A table of the same edges has them in columns of the same names, which may have other numbers.
+                let columns: Vec<&BoundColumn> = match is_second {
+                    true => bound.columns.values().collect(),
+                    false => keys.map(|(_, column)| column).collect(),
+                };
+                let raw = columns.into_iter().flat_map(|column| bound.raw_columns(column));
+                raw.map(|raw| raw.number).collect()
             };
             check_binder(binder, bound.table.oid, Use::Read, read, || self.binding_query())?;
         }
