@@ -119,6 +119,8 @@ DECLARE
     missing record;
     whole_key text;
     by_child regclass;
+    -- The second table of edges has a column of its own.
+    own_columns jsonb := CASE jsonb_typeof(columns) WHEN 'object' THEN columns - 'edges_by_child' ELSE columns END;
     extension_schema text := (SELECT n.nspname FROM pg_extension AS x JOIN pg_namespace AS n ON n.oid = x.extnamespace
                               WHERE x.extname = 'graph_kernel');
 BEGIN
@@ -168,7 +170,7 @@ BEGIN
     bound := (SELECT b.graph FROM graph_kernel.binding AS b
               WHERE b.name = name AND b.turns = turns AND b.edges IS NOT DISTINCT FROM edges
                 AND b.edges_by_child IS NOT DISTINCT FROM by_child
-                AND b.columns IS NOT DISTINCT FROM graph_kernel.without_table(columns)
+                AND b.columns IS NOT DISTINCT FROM own_columns
                 AND b.resolved = described -> 'resolved'
                 AND b.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())
               ORDER BY b.is_current DESC, b.bound_at DESC LIMIT 1);
@@ -177,7 +179,7 @@ BEGIN
     IF bound IS NULL THEN
         INSERT INTO graph_kernel.binding AS b (name, is_current, turns, edges, columns, resolved, bound_by, binder,
                                               edges_by_child)
-        VALUES (name, true, turns, edges, graph_kernel.without_table(columns), described -> 'resolved',
+        VALUES (name, true, turns, edges, own_columns, described -> 'resolved',
                 pg_get_userbyid(binder), binder, by_child)
         RETURNING b.graph INTO bound;
     ELSE

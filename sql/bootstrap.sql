@@ -111,24 +111,6 @@ COMMENT ON FUNCTION graph_kernel.require_text(text) IS 'true for a text that is 
 COMMENT ON FUNCTION graph_kernel.require_role_name(text) IS 'true for a name that is UTF-8; an error for another one';
 
 -- A binding that is replaced keeps its row, hence its uuid, and comes back when the same is bound again.
--- A mapping without its second table of edges, which has a column of its own; and with that as it is called now.
-CREATE FUNCTION graph_kernel.without_table(columns pg_catalog.jsonb) RETURNS pg_catalog.jsonb
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-BEGIN ATOMIC
-    SELECT CASE jsonb_typeof($1) WHEN 'object' THEN $1 - 'edges_by_child' ELSE $1 END;
-END;
-COMMENT ON FUNCTION graph_kernel.without_table(pg_catalog.jsonb) IS 'a mapping without its second table of edges';
-CREATE FUNCTION graph_kernel.with_table(columns pg_catalog.jsonb, edges_by_child pg_catalog.regclass)
-RETURNS pg_catalog.jsonb
-LANGUAGE sql STABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-BEGIN ATOMIC
-    SELECT CASE WHEN $2 IS NULL THEN $1 ELSE $1 || jsonb_build_object('edges_by_child', $2::text) END;
-END;
-COMMENT ON FUNCTION graph_kernel.with_table(pg_catalog.jsonb, pg_catalog.regclass) IS
-    'a mapping with its second table of edges as it is called now';
-
 CREATE TABLE graph_kernel.binding (
     graph uuid PRIMARY KEY DEFAULT pg_catalog.gen_random_uuid(),
     name text NOT NULL,
@@ -351,7 +333,9 @@ BEGIN
         IF NEW.is_current THEN
             command := format('SELECT graph_kernel.bind_tables(%L, %L, %L, %L); -- The graph has its uuid back.',
                               NEW.turns, NEW.edges,
-                              graph_kernel.with_table(NEW.columns, NEW.edges_by_child::regclass), NEW.name);
+                              CASE WHEN NEW.edges_by_child IS NULL THEN NEW.columns
+                                   ELSE NEW.columns || jsonb_build_object('edges_by_child', NEW.edges_by_child::text)
+                              END, NEW.name);
         END IF;
     ELSIF TG_TABLE_NAME = 'recorder_binding' THEN
         tables := ARRAY[NEW.events::regclass];

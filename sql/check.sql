@@ -76,8 +76,9 @@ BEGIN ATOMIC
         -- 000. What is too long to be looked into is as if there were none.
         SELECT (string_to_array(replace(encode(short.bytes, 'escape'), '\\', '\134'), '\000'))[:short.count]
                    AS arguments, short.count
-        FROM (SELECT CASE WHEN octet_length(g.tgargs) <= 1000000 THEN g.tgargs ELSE '' END AS bytes,
-                     CASE WHEN octet_length(g.tgargs) <= 1000000 THEN g.tgnargs ELSE 0 END AS count) AS short
+        FROM (SELECT CASE WHEN is_short THEN g.tgargs ELSE '' END AS bytes,
+                     CASE WHEN is_short THEN g.tgnargs ELSE 0 END AS count
+              FROM (SELECT octet_length(g.tgargs) <= 65536 AND g.tgnargs <= 8 AS is_short) AS size) AS short
     ) AS given
     CROSS JOIN LATERAL (
         SELECT given.arguments[3:given.count - CASE WHEN last.graph IS NULL THEN 0 ELSE 1 END] AS trust, last.graph
@@ -285,7 +286,9 @@ BEGIN
                     t, x ->> 'id', x ->> 'parent', x ->> 'child');
     -- A mapping that says null asks for nothing.
     SELECT b.turns::regclass AS turns, b.edges::regclass AS edges,
-           graph_kernel.with_table(coalesce(b.columns, '{}'), b.edges_by_child::regclass) AS columns, b.name
+           CASE WHEN b.edges_by_child IS NULL THEN coalesce(b.columns, '{}')
+                ELSE b.columns || jsonb_build_object('edges_by_child', b.edges_by_child::regclass::text) END AS columns,
+           b.name
     INTO bound
     FROM graph_kernel.binding AS b WHERE b.is_current AND b.name = check_graph.name;
     -- What was found by its name is true.

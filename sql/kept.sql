@@ -54,7 +54,11 @@ BEGIN ATOMIC
                    'shown', graph_kernel.text_prefix(array_to_string(named.columns, ', '), 1000))
                    ORDER BY t.place::regclass::text COLLATE "C", named.columns), '[]') AS tables
         FROM (SELECT t.place, t.reference, t.document, t.turns, bool_and(t.is_read) AS is_read
-              FROM near AS n CROSS JOIN LATERAL graph_kernel.promoting_tables(n.graph, c.graph) AS t
+              FROM (SELECT t.* FROM near AS n CROSS JOIN LATERAL graph_kernel.promoting_tables(n.graph, c.graph) AS t
+                    -- Of a graph that is not bound now, or of columns that are not there, any may have been meant.
+                    UNION ALL SELECT g.place, g.reference, g.document, g.turns, false
+                    FROM graph_kernel.promoting_triggers() AS g
+                    WHERE NOT g.is_of_parent AND (g.graph IS NULL OR g.bad_arguments <> '{}')) AS t
               GROUP BY 1, 2, 3, 4) AS t
         CROSS JOIN LATERAL (
             SELECT array_remove(ARRAY[t.reference, t.document, t.turns], NULL)::text[] AS columns

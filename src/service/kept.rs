@@ -37,8 +37,8 @@ fn key_of(canonical: &str) -> String {
 /// Keeps a document that verifies, and returns its key.
 ///
 /// # Errors
-/// 22023 where it does not verify; 22000 where the store has another document under its key; 55000 where it has one that
-/// the caller does not see; as [`StoreTable::of`].
+/// 22023 where it does not verify; 22000 where the store has another document under its key; 55000 where it has one
+/// that the caller does not see; as [`StoreTable::of`].
 pub fn keep(text: &str) -> Result<String, SqlError> {
     let graph = guc::graph();
     let verdict = verified(text, &keys_of(&graph)?);

@@ -373,8 +373,8 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
     ),
     ("graph_kernel.presets()", Some("SELECT * FROM graph_kernel.presets()")),
     (
-        "graph_kernel.promoting_tables(text)",
-        Some("SELECT count(*) FROM graph_kernel.promoting_tables('default')"),
+        "graph_kernel.promoting_tables(text,text)",
+        Some("SELECT count(*) FROM graph_kernel.promoting_tables('default', 'default')"),
     ),
     (
         "graph_kernel.promoting_triggers()",
@@ -393,8 +393,8 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
     ),
     // It needs a column of words.
     (
-        "graph_kernel.referring_tables(text)",
-        Some("SELECT count(*) FROM graph_kernel.referring_tables('default')"),
+        "graph_kernel.referring_tables(text,text)",
+        Some("SELECT count(*) FROM graph_kernel.referring_tables('default', 'default')"),
     ),
     (
         "graph_kernel.refresh_batch(bigint,bigint)",

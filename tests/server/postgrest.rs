@@ -403,7 +403,8 @@ fn mediated_access_keeps_no_schema_no_function_and_no_role_of_others() {
             "which reads the tables, owns already: function public.leak()",
         ),
         (
-            "CREATE SCHEMA api; CREATE FUNCTION api.graph_slice(text) RETURNS int LANGUAGE sql SECURITY DEFINER AS 'SELECT 1';
+            "CREATE SCHEMA api;
+             CREATE FUNCTION api.graph_slice(text) RETURNS int LANGUAGE sql SECURITY DEFINER AS 'SELECT 1';
              ALTER FUNCTION api.graph_slice(text) OWNER TO graph_reader",
             "which reads the tables, owns already: function api.graph_slice(text)",
         ),
