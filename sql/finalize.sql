@@ -6,7 +6,7 @@ DO $$
 DECLARE
     binding text;
 BEGIN
-    FOREACH binding IN ARRAY '{recorder_binding,trace_binding,store_binding}'::text[] LOOP
+    FOREACH binding IN ARRAY '{recorder_binding,trace_binding,store_binding}'::pg_catalog.text[] LOOP
         PERFORM pg_catalog.pg_extension_config_dump(
             pg_catalog.format('graph_kernel.%I', binding)::pg_catalog.regclass, '');
         EXECUTE pg_catalog.format($commands$
