@@ -31,25 +31,12 @@ BEGIN ATOMIC
                CASE WHEN given.count < 2 OR cardinality(rest.trust) > 1 OR rest.graph = '' OR first.reference = ''
                          OR NOT coalesce(rest.trust[1], 'no_rls') LIKE ANY (ARRAY['no\_rls', 'roles=_%'])
                              THEN 'bad arguments' END,
-               (SELECT format('no column %s of type text', first.reference)
-                WHERE given.count >= 2 AND first.reference <> '' AND NOT EXISTS (
-                    SELECT FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = a.atttypid
-                    WHERE a.attrelid = g.tgrelid AND a.attnum > 0 AND NOT a.attisdropped
-                      AND replace(a.attname::text, '\', '\\')::bytea = decode(first.reference, 'escape')
-                      AND (t.typtype = 'd' OR t.oid IN ('text'::regtype, 'varchar'::regtype)))),
-               (SELECT format('no column %s of type json, jsonb or text', given.arguments[1])
-                WHERE given.count >= 2 AND first.reference IS NULL AND NOT EXISTS (
-                    SELECT FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = a.atttypid
-                    WHERE a.attrelid = g.tgrelid AND a.attnum > 0 AND NOT a.attisdropped
-                      AND replace(a.attname::text, '\', '\\')::bytea = decode(given.arguments[1], 'escape')
-                      AND (t.typtype = 'd' OR t.oid IN ('json'::regtype, 'jsonb'::regtype, 'text'::regtype,
-                          'varchar'::regtype)))),
-               (SELECT format('no column %s of type uuid or uuid[]', given.arguments[2])
-                WHERE given.count >= 2 AND NOT EXISTS (
-                    SELECT FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = a.atttypid
-                    WHERE a.attrelid = g.tgrelid AND a.attnum > 0 AND NOT a.attisdropped
-                      AND replace(a.attname::text, '\', '\\')::bytea = decode(given.arguments[2], 'escape')
-                      AND (t.typtype = 'd' OR t.typcategory = 'A' OR t.oid = 'uuid'::regtype))),
+               CASE WHEN given.count >= 2 AND first.reference <> '' AND NOT coalesce(found.reference_fits, false)
+                    THEN format('no column %s of type text', first.reference) END,
+               CASE WHEN given.count >= 2 AND first.reference IS NULL AND NOT coalesce(found.document_fits, false)
+                    THEN format('no column %s of type json, jsonb or text', given.arguments[1]) END,
+               CASE WHEN given.count >= 2 AND NOT coalesce(found.turns_fit, false)
+                    THEN format('no column %s of type uuid or uuid[]', given.arguments[2]) END,
                (SELECT format('no graph %s', rest.graph)
                 WHERE rest.graph NOT IN ('', 'default') AND NOT EXISTS (
                     SELECT FROM graph_kernel.binding AS b
@@ -57,20 +44,13 @@ BEGIN ATOMIC
                ], NULL),
            -- Or it may be one: arguments that are too long were not looked into.
            first.reference IS NOT NULL OR given.count < g.tgnargs,
-           (SELECT a.attname FROM pg_attribute AS a
-            WHERE a.attrelid = g.tgrelid AND a.attnum > 0 AND NOT a.attisdropped
-              AND replace(a.attname::text, '\', '\\')::bytea = decode(first.reference, 'escape')),
-           (SELECT a.attname FROM pg_attribute AS a
-            WHERE a.attrelid = g.tgrelid AND a.attnum > 0 AND NOT a.attisdropped AND first.reference IS NULL
-              AND replace(a.attname::text, '\', '\\')::bytea = decode(given.arguments[1], 'escape')),
-           (SELECT a.attname FROM pg_attribute AS a
-            WHERE a.attrelid = g.tgrelid AND a.attnum > 0 AND NOT a.attisdropped
-              AND replace(a.attname::text, '\', '\\')::bytea = decode(given.arguments[2], 'escape')),
+           found.reference, found.document, found.turns,
            CASE WHEN given.count < g.tgnargs THEN NULL
                 WHEN coalesce(rest.graph, 'default') = 'default' THEN 'default'
                 ELSE (SELECT b.name FROM graph_kernel.binding AS b
                       WHERE b.is_current AND replace(b.name, '\', '\\')::bytea = decode(rest.graph, 'escape')) END
     FROM pg_trigger AS g
+    JOIN pg_class AS r ON r.oid = g.tgrelid
     CROSS JOIN LATERAL (
         -- Each ends in a zero byte. A backslash of theirs is encoded as two: as \134, none stands before the digits
         -- 000. What is too long to be looked into is as if there were none.
@@ -90,7 +70,31 @@ BEGIN ATOMIC
         SELECT CASE WHEN g.tgfoid = '@extschema@.graph_require_admissible()'::regprocedure
                          AND starts_with(given.arguments[1], 'ref=') THEN substr(given.arguments[1], 5) END AS reference
     ) AS first
-    WHERE g.tgfoid IN ('@extschema@.graph_require_admissible()'::regprocedure,
+    CROSS JOIN LATERAL (
+        -- The columns of these names. Each byte of a name has four letters at most; OFFSET 0 keeps them from being
+        -- decoded again for each column.
+        SELECT max(CASE WHEN c.position = 1 AND first.reference IS NOT NULL THEN c.name END)::name AS reference,
+               max(CASE WHEN c.position = 1 AND first.reference IS NULL THEN c.name END)::name AS document,
+               max(CASE WHEN c.position = 2 THEN c.name END)::name AS turns,
+               bool_or(c.position = 1 AND (c.is_domain OR c.type IN ('text'::regtype, 'varchar'::regtype)))
+                   AS reference_fits,
+               bool_or(c.position = 1 AND (c.is_domain OR c.type IN ('json'::regtype, 'jsonb'::regtype, 'text'::regtype,
+                                                                     'varchar'::regtype))) AS document_fits,
+               bool_or(c.position = 2 AND (c.is_domain OR c.is_array OR c.type = 'uuid'::regtype)) AS turns_fit
+        FROM (
+            SELECT n.position, a.attname COLLATE "C" AS name, a.atttypid AS type, t.typtype = 'd' AS is_domain,
+                   t.typcategory = 'A' AS is_array
+            FROM (SELECT w.position, decode(w.name, 'escape') AS bytes
+                  FROM (VALUES (1, coalesce(first.reference, given.arguments[1])), (2, given.arguments[2]))
+                           AS w (position, name)
+                  WHERE octet_length(w.name) <= 4 * 63
+                  OFFSET 0) AS n
+            JOIN pg_attribute AS a ON replace(a.attname::text, '\', '\\')::bytea = n.bytes
+            JOIN pg_type AS t ON t.oid = a.atttypid
+            WHERE a.attrelid = g.tgrelid AND a.attnum > 0 AND NOT a.attisdropped) AS c
+    ) AS found
+    -- Temporary rows promote nothing that lasts, and other sessions do not read them.
+    WHERE r.relpersistence <> 't' AND g.tgfoid IN ('@extschema@.graph_require_admissible()'::regprocedure,
                        '@extschema@.graph_require_admissible_result()'::regprocedure);
 END;
 COMMENT ON FUNCTION graph_kernel.promoting_triggers() IS
@@ -151,46 +155,67 @@ END;
 COMMENT ON FUNCTION graph_kernel.free_trigger_name(regclass, oid) IS
     'a name that no trigger and no constraint of a table has';
 
--- The tables whose rows promote on a graph, by which columns, and whether this role may read them. What a table's owner
--- has its readers run, this role runs: so only the tables of owners whose code it trusts already, by reading the graph
--- $2 and its store, are read.
-CREATE FUNCTION graph_kernel.promoting_tables(graph text, trusted text) RETURNS TABLE (
-    place regclass, reference name, document name, turns name, is_read boolean
-)
-LANGUAGE sql STABLE STRICT PARALLEL SAFE ROWS 5
+-- Whether this role may read a table of rows that promote. What a table's owner has its readers run, this role runs: so
+-- only tables of owners whose code it trusts already, by reading this graph and its store.
+CREATE FUNCTION graph_kernel.may_read_rows(place regclass, graph text) RETURNS boolean
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
-    SELECT DISTINCT g.place, g.reference, g.document, g.turns,
-           r.relkind IN ('r', 'p') AND r.relpersistence = 'p' AND has_schema_privilege(r.relnamespace, 'USAGE')
-           -- A superuser is a member of every role: membership says nothing of trust.
-           AND NOT EXISTS (
-               SELECT FROM pg_class AS p JOIN pg_roles AS o ON o.oid = p.relowner
-               WHERE (p.oid = g.place OR p.oid IN (SELECT l.relid FROM pg_partition_tree(g.place) AS l))
-                 AND NOT o.rolsuper AND o.rolname <> current_user AND o.oid NOT IN (
-                     SELECT t.relowner FROM pg_class AS t
-                     WHERE t.oid IN (SELECT s.store FROM graph_kernel.store_binding AS s WHERE s.name = $2
-                                     UNION
-                                     SELECT b.turns FROM graph_kernel.binding AS b WHERE b.is_current AND b.name = $2)))
-    FROM graph_kernel.promoting_triggers() AS g
-    JOIN pg_class AS r ON r.oid = g.place
-    WHERE g.graph = $1 AND NOT g.is_of_parent;
+    -- A superuser is a member of every role: membership says nothing of trust.
+    SELECT bool_and(r.relkind IN ('r', 'p') AND r.relpersistence = 'p' AND has_schema_privilege(r.relnamespace, 'USAGE')
+                    AND (o.rolsuper OR o.rolname = current_user OR o.oid IN (
+                        SELECT t.relowner FROM pg_class AS t
+                        WHERE t.oid IN (SELECT s.store FROM graph_kernel.store_binding AS s WHERE s.name = $2
+                                        UNION SELECT b.turns FROM graph_kernel.binding AS b
+                                              WHERE b.is_current AND b.name = $2))))
+    FROM pg_class AS r JOIN pg_roles AS o ON o.oid = r.relowner
+    WHERE r.oid = $1 OR r.oid IN (SELECT l.relid FROM pg_partition_tree($1) AS l);
 END;
-COMMENT ON FUNCTION graph_kernel.promoting_tables(text, text) IS
-    'the tables whose rows promote on a graph, the columns of their triggers, and whether this role reads them';
+COMMENT ON FUNCTION graph_kernel.may_read_rows(regclass, text) IS
+    'whether this role may read a table of rows that promote, by the owners that it trusts as it reads a graph';
 
-CREATE FUNCTION graph_kernel.referring_tables(graph text, trusted text) RETURNS TABLE (
-    place regclass, reference name, is_read boolean
+-- What was dropped, or was never bound, may have been any table.
+CREATE FUNCTION graph_kernel.may_share_rows(one oid, other oid) RETURNS boolean
+LANGUAGE sql STABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT count(r.oid) < CASE WHEN $1 = $2 THEN 1 ELSE 2 END
+           OR count(DISTINCT coalesce(pg_partition_root(r.oid), r.oid)) = 1
+    FROM pg_class AS r WHERE r.oid IN ($1, $2);
+END;
+COMMENT ON FUNCTION graph_kernel.may_share_rows(oid, oid) IS
+    'whether two tables may have the same rows: they are one, parts of one, or not there';
+
+-- The tables whose rows promote on a graph or may do so on its turns or its documents, by which columns, and whether
+-- this role may read them. Left out is what promotes on a graph that has neither its turns nor its store.
+CREATE FUNCTION graph_kernel.promoting_tables(graph text) RETURNS TABLE (
+    place regclass, reference name, document name, turns name, may_refer boolean, is_read boolean
 )
 LANGUAGE sql STABLE STRICT PARALLEL SAFE ROWS 5
 SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
-    SELECT DISTINCT t.place, t.reference, t.is_read AND has_column_privilege(t.place, t.reference, 'SELECT')
-    FROM graph_kernel.promoting_tables($1, $2) AS t
-    WHERE t.reference IS NOT NULL;
+    SELECT g.place, g.reference, g.document, g.turns, bool_or(g.is_reference AND near.by_store),
+           coalesce(graph_kernel.may_read_rows(g.place, $1) AND NOT row_security_active(g.place::oid)
+                    AND (SELECT count(*) = 2 AND bool_and(graph_kernel.is_text(n.name)
+                                                          AND has_column_privilege(g.place, n.name, 'SELECT'))
+                         FROM unnest(ARRAY[g.reference, g.document, g.turns]) AS n (name) WHERE n.name IS NOT NULL),
+                    false)
+    FROM graph_kernel.promoting_triggers() AS g
+    LEFT JOIN graph_kernel.binding AS own ON own.is_current AND own.name = $1
+    LEFT JOIN graph_kernel.binding AS b ON b.is_current AND b.name = g.graph
+    LEFT JOIN graph_kernel.store_binding AS kept ON kept.name = $1
+    LEFT JOIN graph_kernel.store_binding AS s ON s.name = g.graph
+    CROSS JOIN LATERAL (
+        SELECT g.graph IS NOT DISTINCT FROM $1 OR graph_kernel.may_share_rows(own.turns::oid, b.turns::oid) AS by_turns,
+               g.graph IS NOT DISTINCT FROM $1
+               OR kept.name IS NOT NULL AND graph_kernel.may_share_rows(kept.store::oid, s.store::oid) AS by_store
+    ) AS near
+    WHERE NOT g.is_of_parent AND (near.by_turns OR near.by_store)
+    GROUP BY g.place, g.reference, g.document, g.turns;
 END;
-COMMENT ON FUNCTION graph_kernel.referring_tables(text, text) IS
-    'the tables whose rows refer to the kept documents of a graph, which of their columns holds the keys, and whether'
-    ' this role reads them';
+COMMENT ON FUNCTION graph_kernel.promoting_tables(text) IS
+    'the tables whose rows may promote on the turns or the documents of a graph, the columns of their triggers, and'
+    ' whether this role reads them';
 
 SET LOCAL search_path TO @extschema@, pg_temp;
 
@@ -409,8 +434,7 @@ BEGIN
         SELECT s.store::oid FROM graph_kernel.store_binding AS s WHERE s.name = check_graph.name
         UNION SELECT b.traces::oid FROM graph_kernel.trace_binding AS b
         UNION SELECT b.events::oid FROM graph_kernel.recorder_binding AS b
-        UNION SELECT t.place::oid FROM graph_kernel.promoting_tables(check_graph.name, check_graph.name) AS t
-              WHERE t.is_read
+        UNION SELECT t.place::oid FROM graph_kernel.promoting_tables(check_graph.name) AS t WHERE t.is_read
     )
     SELECT 'user_functions', count(*) = 0, count(*),
            'functions of users in indexes, statistics, partition keys and CHECK constraints: they run with the'
@@ -593,7 +617,8 @@ BEGIN
                        || graph_kernel.text_prefix(string_agg(CASE WHEN NOT t.is_read THEN t.place::text END, ', '
                                                               ORDER BY t.place::text), 100000), '')
             INTO count, detail
-            FROM graph_kernel.referring_tables(name, name) AS t;
+            FROM (SELECT t.place, t.reference, bool_and(t.is_read) AS is_read
+                  FROM graph_kernel.promoting_tables(name) AS t WHERE t.may_refer GROUP BY 1, 2) AS t;
             hint := NULL;
             RETURN NEXT;
         END IF;

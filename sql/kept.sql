@@ -23,7 +23,7 @@ CREATE FUNCTION graph_kernel.list_references(graph text, filter jsonb, promoting
     kind text, place bigint, key text, count bigint
 )
     AS 'MODULE_PATHNAME', 'list_references_wrapper'
-    LANGUAGE c STABLE STRICT PARALLEL RESTRICTED COST 1000000 ROWS 100 SET search_path = pg_catalog, pg_temp;
+    LANGUAGE c STABLE STRICT PARALLEL UNSAFE COST 1000000 ROWS 100 SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION graph_kernel.list_references(text, jsonb, jsonb) IS
     'references, of a graph and these tables whose rows promote';
 
@@ -33,42 +33,22 @@ SET LOCAL search_path TO pg_catalog, pg_temp; -- what bodies parsed now are reso
 CREATE FUNCTION graph_kernel.references(filter jsonb) RETURNS TABLE (
     kind text, place regclass, key text, count bigint
 )
-LANGUAGE sql STABLE PARALLEL RESTRICTED COST 1000000 ROWS 100
+LANGUAGE sql STABLE PARALLEL UNSAFE COST 1000000 ROWS 100
 SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
-    WITH chosen AS (SELECT graph_kernel.chosen_graph() AS graph), near AS (
-        -- Rows that promote on another graph of the same turns, or of the same store, name them as well.
-        SELECT c.graph FROM chosen AS c
-        UNION SELECT o.name FROM chosen AS c JOIN graph_kernel.store_binding AS s ON s.name = c.graph
-                     JOIN graph_kernel.store_binding AS o ON o.store::oid = s.store::oid
-        UNION SELECT o.name FROM chosen AS c JOIN graph_kernel.binding AS b ON b.is_current AND b.name = c.graph
-                     JOIN graph_kernel.binding AS o ON o.is_current AND o.turns::oid = b.turns::oid
-    )
     SELECT r.kind, r.place::oid::regclass, r.key, r.count
-    FROM chosen AS c
+    FROM (SELECT graph_kernel.chosen_graph() AS graph) AS c
     CROSS JOIN LATERAL (
         SELECT coalesce(jsonb_agg(jsonb_build_object(
                    'place', t.place::oid::bigint,
-                   'columns', CASE WHEN readable.all_of_them THEN jsonb_strip_nulls(jsonb_build_object(
+                   'columns', CASE WHEN t.is_read THEN jsonb_strip_nulls(jsonb_build_object(
                        'reference', t.reference, 'document', t.document, 'turns', t.turns)) END,
                    'shown', graph_kernel.text_prefix(array_to_string(named.columns, ', '), 1000))
                    ORDER BY t.place::regclass::text COLLATE "C", named.columns), '[]') AS tables
-        FROM (SELECT t.place, t.reference, t.document, t.turns, bool_and(t.is_read) AS is_read
-              FROM (SELECT t.* FROM near AS n CROSS JOIN LATERAL graph_kernel.promoting_tables(n.graph, c.graph) AS t
-                    -- Of a graph that is not bound now, or of columns that are not there, any may have been meant.
-                    UNION ALL SELECT g.place, g.reference, g.document, g.turns, false
-                    FROM graph_kernel.promoting_triggers() AS g
-                    WHERE NOT g.is_of_parent AND (g.graph IS NULL OR g.bad_arguments <> '{}')) AS t
-              GROUP BY 1, 2, 3, 4) AS t
+        FROM graph_kernel.promoting_tables(c.graph) AS t
         CROSS JOIN LATERAL (
             SELECT array_remove(ARRAY[t.reference, t.document, t.turns], NULL)::text[] AS columns
         ) AS named
-        CROSS JOIN LATERAL (
-            SELECT t.is_read AND NOT row_security_active(t.place::oid)
-                   AND coalesce(bool_and(graph_kernel.is_text(n.name)
-                                         AND has_column_privilege(t.place, n.name, 'SELECT')), false) AS all_of_them
-            FROM unnest(named.columns) AS n (name)
-        ) AS readable
     ) AS promoting
     CROSS JOIN LATERAL graph_kernel.list_references(c.graph, coalesce($1, 'null'), promoting.tables) AS r;
 END;
@@ -77,32 +57,23 @@ COMMENT ON FUNCTION graph_kernel.references(jsonb) IS
 
 -- A view's functions run with the rights of who reads it.
 CREATE VIEW graph_kernel.kept AS
-WITH referring AS (
-    -- Graphs may share a store. Of a trigger whose graph is not known, or has no store now, any may have been meant.
-    SELECT g.place, g.reference,
-           bool_and(coalesce(t.is_read AND s.store IS NOT NULL AND NOT row_security_active(g.place::oid), false))
-               AS is_counted
-    FROM graph_kernel.store_binding AS own
-    CROSS JOIN graph_kernel.promoting_triggers() AS g
-    LEFT JOIN graph_kernel.store_binding AS s ON s.name = g.graph
-    LEFT JOIN LATERAL graph_kernel.referring_tables(g.graph, own.name) AS t
-           ON t.place = g.place AND t.reference = g.reference
-    WHERE own.name = graph_kernel.chosen_graph() AND g.is_reference AND NOT g.is_of_parent
-      AND (s.store IS NULL OR s.store::oid = own.store::oid)
-    GROUP BY g.place, g.reference
+WITH referring AS MATERIALIZED (
+    SELECT t.place, t.reference, bool_and(t.is_read) AS is_read
+    FROM graph_kernel.promoting_tables(graph_kernel.chosen_graph()) AS t
+    WHERE t.may_refer
+    GROUP BY t.place, t.reference
+), counted AS MATERIALIZED (
+    SELECT c.key, sum(c.found) AS found
+    FROM referring AS t CROSS JOIN LATERAL graph_kernel.count_references(t.place, t.reference::text) AS c
+    WHERE t.is_read
+    GROUP BY c.key
 )
 SELECT k.key, k.kind, k.anchor_turn_id, k.turns, k.role, k.rls, k.kept_by, k.kept_at, k.checked_at, k.status,
        k.superseded_by,
-       CASE WHEN NOT EXISTS (SELECT FROM referring AS t WHERE NOT t.is_counted)
-            THEN coalesce(r.atoms, 0)::bigint END AS atoms
-FROM graph_kernel.list_kept() AS k
-LEFT JOIN (
-    SELECT c.key, sum(c.found) AS atoms
-    FROM referring AS t
-    CROSS JOIN LATERAL graph_kernel.count_references(t.place, t.reference::text) AS c
-    WHERE t.is_counted
-    GROUP BY c.key
-) AS r ON r.key = k.key;
+       CASE WHEN NOT EXISTS (SELECT FROM referring AS t WHERE NOT t.is_read)
+             AND NOT EXISTS (SELECT FROM counted AS c WHERE c.key IS NULL)
+            THEN coalesce(c.found, 0)::bigint END AS atoms
+FROM graph_kernel.list_kept() AS k LEFT JOIN counted AS c ON c.key = k.key;
 COMMENT ON VIEW graph_kernel.kept IS 'the documents in the store of the graph, and what stands on them';
 COMMENT ON COLUMN graph_kernel.kept.key IS 'the SHA-256 of the document, for graph_kept';
 COMMENT ON COLUMN graph_kernel.kept.kind IS 'slice or prompt';

@@ -38,8 +38,9 @@ COMMENT ON FUNCTION graph_kernel.missing_references(text, oid, text) IS
     'how many rows of a table refer to documents that the store of a graph has not';
 CREATE FUNCTION graph_kernel.count_references(place oid, reference text) RETURNS TABLE (key text, found bigint)
     AS 'MODULE_PATHNAME', 'count_references_wrapper'
-    LANGUAGE c STABLE STRICT PARALLEL RESTRICTED COST 1000000 ROWS 1000 SET search_path = pg_catalog, pg_temp;
-COMMENT ON FUNCTION graph_kernel.count_references(oid, text) IS 'how many rows of a table refer to each document';
+    LANGUAGE c STABLE STRICT PARALLEL UNSAFE COST 1000000 ROWS 1000 SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION graph_kernel.count_references(oid, text) IS
+    'how many rows of a table refer to each document; one row of NULLs where it cannot be read';
 
 SET LOCAL search_path TO pg_catalog, pg_temp; -- what bodies parsed now are resolved by
 

@@ -1,5 +1,5 @@
--- How many rows refer to each document.
-SELECT {a.reference}, pg_catalog.count(*)
+-- How many rows refer to each document. No other text is a key.
+SELECT ({a.reference}) COLLATE pg_catalog."C", pg_catalog.count(*)
 FROM {atoms} AS a
-WHERE {a.reference} IS NOT NULL
+WHERE pg_catalog.octet_length({a.reference}) OPERATOR(pg_catalog.=) 64
 GROUP BY 1

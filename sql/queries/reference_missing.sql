@@ -2,4 +2,4 @@
 SELECT pg_catalog.count(*)
 FROM {atoms} AS a
 WHERE {a.reference} IS NOT NULL
-  AND NOT EXISTS (SELECT FROM {store} AS s WHERE {s.key} OPERATOR(pg_catalog.=) {a.reference})
+  AND NOT EXISTS (SELECT FROM {store} AS s WHERE {s.key} OPERATOR(pg_catalog.=) ({a.reference}) COLLATE pg_catalog."C")

@@ -67,10 +67,13 @@ fn missing_references(graph: TextArg, place: pg_sys::Oid, reference: TextArg) ->
 fn count_references(
     place: pg_sys::Oid,
     reference: TextArg,
-) -> TableIterator<'static, (name!(key, Text), name!(found, i64))> {
+) -> TableIterator<'static, (name!(key, Option<Text>), name!(found, Option<i64>))> {
     let reference = reference.to_string();
-    TableIterator::new(move |put| {
-        kept::references(place, &reference, |key, found| put((Text(key), found))).or_raise();
+    TableIterator::new(move |put| match kept::references(place, &reference) {
+        Some(counts) => {
+            counts.into_iter().for_each(|(key, found)| put((Some(Text(key)), Some(found))));
+        }
+        None => put((None, None)),
     })
 }
 

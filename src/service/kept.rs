@@ -237,17 +237,13 @@ pub fn missing_references(graph: &str, table: pg_sys::Oid, column: &str) -> Resu
     Ok(store::missing_references(&StoreTable::of(graph)?, &rows))
 }
 
-/// Hands each key that rows of a table refer to and their number to `put`.
-///
-/// # Errors
-/// As [`PromotingRows::of`].
-pub fn references(
-    table: pg_sys::Oid,
-    column: &str,
-    put: impl FnMut(String, i64),
-) -> Result<(), SqlError> {
-    store::references(&PromotingRows::of(table, &json!({ "reference": column }))?, put);
-    Ok(())
+/// The keys that rows of a table refer to, each with their number; `None` where the table cannot be read.
+pub fn references(table: pg_sys::Oid, column: &str) -> Option<Vec<(String, i64)>> {
+    let counts = || {
+        let rows = PromotingRows::of(table, &json!({ "reference": column }))?;
+        Ok::<_, SqlError>(store::references(&rows))
+    };
+    guarded(counts)?.ok()
 }
 
 /// Whose slices the current role takes: those that it took itself, of the graph that the session has chosen, with row

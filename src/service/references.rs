@@ -16,6 +16,7 @@ use super::search::{invalid_filter, search_filter};
 use crate::pg::access::{events, kept, trace};
 use crate::pg::error::{SqlError, Word};
 use crate::pg::interrupts::check_interrupts;
+use crate::pg::subtransaction::guarded;
 use crate::pg::tables::recorder::RecorderTable;
 use crate::pg::tables::store::{PromotingRows, StoreTable};
 
@@ -137,7 +138,8 @@ impl Sought {
 ///
 /// # Errors
 /// 22023 for a filter that is none; 54000 where it finds more than can be held; else as a search, as
-/// [`StoreTable::of`], [`RecorderTable::current`] and [`PromotingRows::of`].
+/// [`StoreTable::of`] and [`RecorderTable::current`]. What others than the owners of these tables have made, rows that
+/// promote and traces, ends no call: what cannot be read has no count.
 pub fn list(
     graph: &str,
     filter: &str,
@@ -155,18 +157,24 @@ pub fn list(
     let count = Some(sought.turns.len() as i64);
     put(Reference { kind: "turn", place: reader.graph().turns_table(), key: None, count });
     let keys = documents(graph, &sought, &mut put)?;
-    trace::all(|place, id, provenance| {
-        let count = sought.count_in(provenance);
-        if count > 0 || sought.narrowed(&filter, provenance) {
-            put(Reference { kind: "trace", place, key: Some(id), count: Some(count) });
+    if let Some(place) = trace::bound() {
+        let traces = guarded(|| {
+            trace::all(|id, provenance| {
+                let count = sought.count_in(provenance);
+                if count > 0 || sought.narrowed(&filter, provenance) {
+                    put(Reference { kind: "trace", place, key: Some(id), count: Some(count) });
+                }
+            })
+        });
+        if !matches!(traces, Some(Ok(()))) {
+            put(Reference { kind: "trace", place, key: None, count: None });
         }
-    })?;
+    }
     for Promoting { place, columns, shown } in promoting {
         let place = *place;
-        let count = match columns {
-            Some(columns) => Some(atoms(&PromotingRows::of(place, columns)?, &sought, &keys)),
-            None => None,
-        };
+        let count = columns.as_ref().and_then(|columns| {
+            guarded(|| Some(atoms(&PromotingRows::of(place, columns).ok()?, &sought, &keys)))?
+        });
         if count != Some(0) {
             put(Reference { kind: "atom", place, key: Some(shown), count });
         }

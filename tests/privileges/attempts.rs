@@ -350,6 +350,14 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
     ),
     ("graph_kernel.make_trace_table(name)", Some("SELECT graph_kernel.make_trace_table('open')")),
     (
+        "graph_kernel.may_read_rows(regclass,text)",
+        Some("SELECT graph_kernel.may_read_rows('promoted', 'default')"),
+    ),
+    (
+        "graph_kernel.may_share_rows(oid,oid)",
+        Some("SELECT graph_kernel.may_share_rows(1, 2)"),
+    ),
+    (
         "graph_kernel.missing_references(text,oid,text)",
         Some("SELECT graph_kernel.missing_references('default', 'promoted'::regclass::oid, 'slice')"),
     ),
@@ -373,8 +381,8 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
     ),
     ("graph_kernel.presets()", Some("SELECT * FROM graph_kernel.presets()")),
     (
-        "graph_kernel.promoting_tables(text,text)",
-        Some("SELECT count(*) FROM graph_kernel.promoting_tables('default', 'default')"),
+        "graph_kernel.promoting_tables(text)",
+        Some("SELECT count(*) FROM graph_kernel.promoting_tables('default')"),
     ),
     (
         "graph_kernel.promoting_triggers()",
@@ -392,10 +400,6 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         ),
     ),
     // It needs a column of words.
-    (
-        "graph_kernel.referring_tables(text,text)",
-        Some("SELECT count(*) FROM graph_kernel.referring_tables('default', 'default')"),
-    ),
     (
         "graph_kernel.refresh_batch(bigint,bigint)",
         Some("SELECT * FROM graph_kernel.refresh_batch(0, 1)"),

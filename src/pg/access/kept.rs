@@ -315,13 +315,15 @@ pub fn note_check(
     is_noted
 }
 
-/// Hands each key that rows refer to and their number to `put`.
-pub fn references(rows: &PromotingRows, mut put: impl FnMut(String, i64)) {
+/// The keys that rows refer to, each with their number.
+pub fn references(rows: &PromotingRows) -> Vec<(String, i64)> {
+    let mut counts = Vec::new();
     query(&rows.statement(&REFERENCE_COUNTS), &[], |row| {
         let key = row.text(0, |text| text.unwrap_or_default().to_owned());
-        put(key, row.i64(1).unwrap_or_default());
+        counts.push((key, row.i64(1).unwrap_or_default()));
         ControlFlow::Continue(())
     });
+    counts
 }
 
 /// Hands key and kind of each kept document to `put`, with the text of the turns that it names; where there are ids,

@@ -7,6 +7,7 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 use serde_json::json;
 
 use crate::pg::catalog::citus;
+use crate::pg::catalog::names;
 use crate::pg::catalog::privileges::{Use, check_binder};
 use crate::pg::catalog::relation::{self, Table};
 use crate::pg::error::{SqlError, Word};
@@ -89,24 +90,24 @@ pub fn insert(trace: &Trace<'_>) -> Result<(), SqlError> {
     Ok(())
 }
 
-/// Hands the id and the provenance of each trace in the bound table to `put`, with the table; none where none is bound,
-/// or it was dropped.
+/// The bound table of traces; `None` where none is bound, or it was dropped.
+pub fn bound() -> Option<pg_sys::Oid> {
+    let (table, _) = bound_traces()?;
+    names::typed_name(table).map(|_| table)
+}
+
+/// Hands the id and the provenance of each trace in the bound table to `put`; none where none is bound.
 ///
 /// # Errors
 /// As [`lock`], and [`PromotingRows::of`].
-pub fn all(mut put: impl FnMut(pg_sys::Oid, &str, &str)) -> Result<(), SqlError> {
+pub fn all(mut put: impl FnMut(&str, &str)) -> Result<(), SqlError> {
     let Some((table, binder)) = bound_traces() else { return Ok(()) };
     relation::check_rights(table);
-    if Table::lock(table).is_none() {
-        return Ok(());
-    }
-    let place = lock(table, binder)?.oid;
-    let rows = PromotingRows::of(place, &json!({ "id": "id", "provenance": "provenance" }))?;
+    let table = lock(table, binder)?.oid;
+    let rows = PromotingRows::of(table, &json!({ "id": "id", "provenance": "provenance" }))?;
     query(&rows.statement(&TRACES), &[], |row| {
         row.text(0, |id| {
-            row.text(1, |provenance| {
-                put(place, id.unwrap_or_default(), provenance.unwrap_or_default());
-            });
+            row.text(1, |provenance| put(id.unwrap_or_default(), provenance.unwrap_or_default()));
         });
         ControlFlow::Continue(())
     });

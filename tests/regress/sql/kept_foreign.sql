@@ -1,0 +1,112 @@
+-- What others have made, or what is not there, ends no list of documents, and is never counted as nothing.
+\set VERBOSITY terse
+SELECT current_database() AS before \gset
+CREATE DATABASE kept_foreign;
+\c kept_foreign
+CREATE EXTENSION graph_kernel;
+SET client_min_messages = warning;
+SELECT graph_kernel.create_tables(), graph_kernel.create_trace_table(), graph_kernel.create_slice_store();
+INSERT INTO memory_turns (id, session_id, role, content_text)
+SELECT ('00000000-0000-4000-8000-00000000000' || i)::uuid, 's', 'user', 'text ' || i FROM generate_series(1, 5) AS i;
+SELECT graph_kernel.bind_tables('memory_turns', 'memory_turn_edges'), graph_kernel.bind_store('slice_store');
+SELECT graph_kernel.bind_tables('memory_turns', 'memory_turn_edges', name => 'a'),
+       graph_kernel.bind_store('slice_store', 'a');
+CREATE TABLE notes_a (slice_key text, ids uuid[]);
+CREATE CONSTRAINT TRIGGER admissible AFTER INSERT OR UPDATE ON notes_a NOT DEFERRABLE FOR EACH ROW
+    EXECUTE FUNCTION graph_require_admissible('ref=slice_key', 'ids', 'graph=a');
+SET graph_kernel.graph = 'a';
+INSERT INTO notes_a SELECT graph_keep(graph_slice('00000000-0000-4000-8000-000000000005')),
+                           '{00000000-0000-4000-8000-000000000005}';
+RESET graph_kernel.graph;
+SELECT kind, atoms FROM graph_kernel.kept;
+
+-- The store that both had was made again, and bound again for one of them.
+CREATE TABLE old AS TABLE slice_store;
+DROP TABLE slice_store;
+SELECT graph_kernel.create_slice_store();
+INSERT INTO slice_store TABLE old;
+SELECT graph_kernel.bind_store('slice_store');
+SELECT kind, atoms FROM graph_kernel.kept;
+
+-- One has a part of the other's.
+DROP TABLE slice_store;
+CREATE TABLE parts (LIKE old INCLUDING DEFAULTS) PARTITION BY LIST (kind);
+CREATE TABLE part PARTITION OF parts (PRIMARY KEY (key)) FOR VALUES IN ('slice');
+INSERT INTO parts TABLE old;
+SELECT graph_kernel.bind_store('part');
+SELECT kind, atoms FROM graph_kernel.kept;
+
+-- A column of keys that takes case for nothing, with a key that came in before the trigger.
+DO $$
+BEGIN
+    CREATE COLLATION any_case (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
+EXCEPTION WHEN feature_not_supported THEN -- a server without ICU
+    CREATE COLLATION any_case FROM "C";
+END
+$$;
+CREATE TABLE notes (slice_key text COLLATE any_case, ids uuid[]);
+INSERT INTO notes SELECT k, '{}' FROM old, unnest(ARRAY[upper(key), key]) AS k;
+CREATE CONSTRAINT TRIGGER admissible AFTER INSERT OR UPDATE ON notes NOT DEFERRABLE FOR EACH ROW
+    EXECUTE FUNCTION graph_require_admissible('ref=slice_key', 'ids');
+SELECT kind, atoms FROM graph_kernel.kept;
+SELECT count FROM graph_check() WHERE check_name = 'kept_references';
+DROP TABLE notes;
+
+-- What cannot be read has no number, and ends nothing.
+CREATE FUNCTION pg_temp.lists() RETURNS TABLE (atoms bigint, kind text, place regclass, count bigint) LANGUAGE sql AS
+    $$ SELECT (SELECT k.atoms FROM graph_kernel.kept AS k), r.kind, r.place, r.count
+         FROM graph_kernel.references('{"sessions": ["s"]}') AS r ORDER BY r.kind, r.place::text $$;
+SELECT * FROM pg_temp.lists();
+CREATE TABLE bad (k int, ids uuid[]);
+CREATE CONSTRAINT TRIGGER t AFTER INSERT OR UPDATE ON bad NOT DEFERRABLE FOR EACH ROW
+    EXECUTE FUNCTION graph_require_admissible('ref=k', 'ids');
+SELECT * FROM pg_temp.lists();
+DROP TABLE bad;
+CREATE DOMAIN number AS int;
+CREATE TABLE bad (k number, ids uuid[]);
+CREATE CONSTRAINT TRIGGER t AFTER INSERT OR UPDATE ON bad NOT DEFERRABLE FOR EACH ROW
+    EXECUTE FUNCTION graph_require_admissible('ref=k', 'ids');
+SELECT * FROM pg_temp.lists();
+DROP TABLE bad;
+CREATE TABLE bad (k text, ids uuid[], n int) PARTITION BY LIST (n);
+CREATE UNLOGGED TABLE bad_1 PARTITION OF bad FOR VALUES IN (1);
+CREATE CONSTRAINT TRIGGER t AFTER INSERT OR UPDATE ON bad NOT DEFERRABLE FOR EACH ROW
+    EXECUTE FUNCTION graph_require_admissible('ref=k', 'ids');
+SELECT * FROM pg_temp.lists();
+DROP TABLE bad;
+ALTER TABLE retrieval_traces SET UNLOGGED;
+SELECT * FROM pg_temp.lists();
+ALTER TABLE retrieval_traces SET LOGGED;
+
+-- Temporary rows promote nothing that lasts. Long names are no names.
+CREATE TEMP TABLE mine (k text, ids uuid[]);
+CREATE CONSTRAINT TRIGGER t AFTER INSERT OR UPDATE ON mine NOT DEFERRABLE FOR EACH ROW
+    EXECUTE FUNCTION graph_require_admissible('ref=k', 'ids');
+CREATE TABLE wide (ids uuid[]);
+DO $$
+BEGIN
+    FOR i IN 1..1000 LOOP EXECUTE format('ALTER TABLE wide ADD c%s int', i); END LOOP;
+    FOR i IN 1..20 LOOP
+        EXECUTE format('CREATE CONSTRAINT TRIGGER t%s AFTER INSERT OR UPDATE ON wide NOT DEFERRABLE FOR EACH ROW
+                        EXECUTE FUNCTION graph_require_admissible(%L, %L)', i, 'ref=' || repeat('x', 32000),
+                       repeat('y', 32000));
+    END LOOP;
+END $$;
+SET statement_timeout = '20s';
+SELECT count(*), count(DISTINCT place) FROM graph_kernel.promoting_triggers() WHERE place::text <> 'notes_a';
+SELECT * FROM pg_temp.lists();
+RESET statement_timeout;
+DROP TABLE wide;
+
+-- Graphs that have the same turns and no store: the one that is not bound, and one that is.
+SELECT graph_kernel.unbind_store(), graph_kernel.unbind_store('a');
+SELECT graph_kernel.unbind_tables();
+CREATE TABLE notes (slice json, ids uuid[]);
+CREATE CONSTRAINT TRIGGER admissible AFTER INSERT OR UPDATE ON notes NOT DEFERRABLE FOR EACH ROW
+    EXECUTE FUNCTION graph_require_admissible('slice', 'ids');
+INSERT INTO notes SELECT graph_slice('00000000-0000-4000-8000-000000000004'), '{00000000-0000-4000-8000-000000000004}';
+SELECT kind, place, count FROM graph_kernel.references('{"sessions": ["s"]}') ORDER BY kind, place::text;
+SET graph_kernel.graph = 'a';
+SELECT kind, place, count FROM graph_kernel.references('{"sessions": ["s"]}') ORDER BY kind, place::text;
+\c :before
+DROP DATABASE kept_foreign;
