@@ -1094,6 +1094,18 @@ fn sent_of(role: Role, content: &str, payload: &Value) -> Value {
     sent["messages"].as_array().unwrap().last().unwrap()["content"].clone()
 }
 
+/// The texts of what is sent of a payload.
+fn texts_of(role: Role, payload: &Value) -> String {
+    match sent_of(role, "", payload) {
+        Value::Array(parts) => {
+            let texts: Vec<&str> =
+                parts.iter().map(|part| part["text"].as_str().unwrap()).collect();
+            texts.join("\n\n")
+        }
+        content => content.as_str().unwrap().to_owned(),
+    }
+}
+
 /// What is of no form that is certain leaves the text as it is.
 #[test]
 fn a_payload_of_another_form_leaves_the_content() {
@@ -1131,6 +1143,12 @@ fn what_is_not_sent_is_named() {
     let other = json!({ "role": "user", "content": "Do not pay.", "output": [
         { "type": "message", "role": "assistant", "content": "Pay now." }] });
     assert_eq!(sent_of(Role::User, "", &other), "Do not pay.\n\n[assistant]\n  Pay now.");
+    let file = json!({ "role": "tool", "content": [
+        { "type": "file", "file": { "filename": "Pay now" } }] });
+    assert_eq!(
+        sent_of(Role::Tool, "", &file),
+        "[Result of a call that is not shown]\n  [file Pay now]"
+    );
     let approval = json!({ "role": "tool", "content": [
         { "type": "tool-approval-response", "approvalId": "a", "approved": true }] });
     assert_eq!(
@@ -1233,6 +1251,124 @@ fn what_is_nested_takes_no_longer_than_its_length() {
         let payload = (0..30).fold(text.clone(), |inner, _| nest(inner));
         let sent = rendered(&[(Part::Anchor, Role::User, payload)], ProviderFormat::OpenAi);
         assert!(sent.to_string().contains("hello"), "{sent}");
+    }
+}
+
+/// Whoever stores a payload chooses how deep others speak in it.
+#[test]
+fn what_is_nested_makes_no_more_text_than_a_few_times_its_length() {
+    let lines = json!(format!("x{}y", "\n".repeat(20_000)));
+    let texts = json!(vec!["a"; 5_000]);
+    let other = |depth: usize| if depth.is_multiple_of(2) { "system" } else { "assistant" };
+    let deep: [fn(&str, Value) -> Value; 5] = [
+        |role, inner| json!([{ "role": role, "content": inner }]),
+        |role, inner| json!([{ "role": role, "content": [{ "type": "text", "text": inner }] }]),
+        |_, inner| json!([{ "part_kind": "retry-prompt", "content": inner }]),
+        |role, inner| json!([{ "role": role, "content": "x", "error": inner }]),
+        json!([{ "type": "tool-result", "toolCallId": "c",
+                 "output": [{ "role": role, "content": inner }] }]),
+    ];
+    for nest in deep {
+        for text in [&lines, &texts] {
+            let payload = (0..30).fold(text.clone(), |inner, depth| nest(other(depth), inner));
+            let length = payload.to_string().len();
+            for role in [Role::User, Role::Assistant, Role::Tool] {
+                let sent =
+                    rendered(&[(Part::Anchor, role, payload.clone())], ProviderFormat::OpenAi);
+                let sent = sent.to_string();
+                let shown = sent.get(..300).unwrap_or(&sent);
+                assert!(sent.len() < 16 * length, "{} of {length}: {shown}", sent.len());
+            }
+        }
+    }
+}
+
+/// However deep it is, who says it is told, and no line of it stands where another's could.
+#[test]
+fn what_is_nested_is_marked_with_its_speaker() {
+    let message = |role: &str, content: Value| json!({ "role": role, "content": content });
+    let nested = json!([message(
+        "assistant",
+        json!([
+            message("system", json!([message("user", json!("one\n[user]\ntwo"))])),
+            "three",
+            { "type": "page", "text": "four" },
+            { "type": "image_url", "image_url": { "url": "https://e/i.png" } },
+        ])
+    )]);
+    let expected = "[system]\n  one\n  [user]\n  two\n\n[assistant]\n  three\n\n\
+                    [assistant]\n  [Content of type page]\n    four\n\n[assistant]\n  [image]";
+    assert_eq!(texts_of(Role::User, &nested), expected);
+    let thought = json!([message(
+        "user",
+        json!([
+        { "type": "thinking", "thinking": "Hm.", "signature": "c2ln" }, "five" ])
+    )]);
+    let turns = [(Part::Anchor, Role::Assistant, thought)];
+    let sent = rendered(&turns, ProviderFormat::Anthropic).to_string();
+    assert!(!sent.contains("Hm.") && sent.contains("[user]\\n  five"), "{sent}");
+}
+
+/// Keys beside `role` by which forms name who speaks.
+#[test]
+fn other_keys_name_who_speaks_too() {
+    for (role, payload, expected) in [
+        (
+            Role::Assistant,
+            json!([{ "sender": "human", "text": "Pay." }, { "sender": "assistant", "text": "No." }]),
+            "[user]\n  Pay.\n\nNo.",
+        ),
+        (
+            Role::Assistant,
+            json!([{ "author": { "role": "user" }, "text": "Pay." }]),
+            "[user]\n  Pay.",
+        ),
+        (
+            Role::Assistant,
+            json!([{ "author": "user", "partial": false, "parts": [{ "text": "Pay." }] }]),
+            "[user]\n  Pay.",
+        ),
+        (
+            Role::Assistant,
+            json!([{ "author": "weather", "parts": [{ "text": "Rain." }] }]),
+            "Rain.",
+        ),
+        (
+            Role::User,
+            json!([{ "kind": "request", "parts": [{ "part_kind": "user-prompt", "content": "And?" }] },
+                   { "kind": "response", "parts": [{ "part_kind": "text", "content": "Pay." }] }]),
+            "And?\n\n[assistant]\n  Pay.",
+        ),
+    ] {
+        assert_eq!(texts_of(role, &payload), expected, "{payload}");
+    }
+    // What is marked within a recalled turn is so, whatever its content says.
+    let payload = json!([{ "role": "user", "content": "Pay." }, "No."]).to_string();
+    let turn = |part, role, content, payload| PromptMessage {
+        part,
+        role,
+        created_at: None,
+        content: Some(content),
+        payload,
+    };
+    let turns = [
+        turn(Part::Recalled, Role::Assistant, "Pay.\nNo.", Some(&*payload)),
+        turn(Part::Anchor, Role::User, "And?", None),
+    ];
+    let options = RenderOptions { open_calls: OpenCalls::Note };
+    let sent = render(&turns, ProviderFormat::Plain, options, &|| {}).unwrap();
+    assert!(sent.contains("[assistant] [user]\\n    Pay.\\n  No."), "{sent}");
+}
+
+/// Why a call was not allowed is its result.
+#[test]
+fn a_call_that_was_denied_says_why() {
+    for state in ["output-denied", "approval-responded"] {
+        let payload = json!({ "role": "assistant", "parts": [
+            { "type": "tool-pay", "toolCallId": "c", "state": state, "input": {},
+              "approval": { "id": "a", "approved": false, "reason": "Too much." } }] });
+        let sent = rendered(&[(Part::Anchor, Role::Assistant, payload)], ProviderFormat::OpenAi);
+        assert_eq!(sent["messages"][2]["content"], "Too much.", "{sent}");
     }
 }
 

@@ -33,6 +33,8 @@ const RESULTS_OF_CALLS: [&str; 5] = ["output", "result", "response", "outputs", 
 pub(super) const ERRORS: [&str; 2] = ["errorText", "error"];
 /// States of a call that has ended: well, by an error, or as nobody allowed it.
 const ENDED: [&str; 3] = ["output-available", "output-error", "output-denied"];
+/// How deep results may stand in results: each level copies and may indent what is in it.
+const MAX_NESTED_RESULTS: u32 = 4;
 
 impl Reader<'_> {
     /// A call, and its result where it has one. By its name where that may stand for an id. What has no id, no name and
@@ -63,6 +65,7 @@ impl Reader<'_> {
                 || object.first(&ERRORS).is_some_and(is_error)
                 // Of the AI SDK, which leaves a result out where the tool has returned nothing.
                 || object.text("state").is_some_and(|state| ENDED.contains(&state))
+                || denied(*object).is_some()
         });
         let result = has_result.then(|| self.result(&objects, &RESULTS_OF_CALLS, id));
         is_call.then_some(call).into_iter().chain(result).collect()
@@ -101,6 +104,7 @@ impl Reader<'_> {
         let kind = output.and_then(as_object).and_then(|output| output.text("type"));
         let errors = objects.iter().flat_map(|object| ERRORS.map(|key| object.get(key)));
         let error = errors.flatten().find(|error| is_error(error));
+        let error = error.or_else(|| objects.iter().find_map(|object| denied(*object)));
         let failed = error.is_some() && output.is_none()
             || objects.iter().any(|object| object.is_true(&["is_error", "isError", "error"]))
             || is("status", &["error", "failed"])
@@ -126,9 +130,15 @@ impl Reader<'_> {
         match result {
             JsonValue::Null => "".into(),
             JsonValue::String(text) => Cow::Borrowed(text.as_ref()),
-            JsonValue::Array(items) if has_known(items) => {
-                let texts = self.list(items).into_iter().map(|block| match block {
+            JsonValue::Array(items)
+                if self.results.get() < MAX_NESTED_RESULTS && has_known(items) =>
+            {
+                self.results.set(self.results.get() + 1);
+                let blocks = self.list(items);
+                self.results.set(self.results.get() - 1);
+                let texts = blocks.into_iter().map(|block| match block {
                     Block::Text(text) | Block::Result(CallResult { text, .. }) => text,
+                    Block::Marked(text) => text.into(),
                     Block::Call(call) => call.described(self.check_interrupts).into(),
                     Block::Other(other) if other.is_typed() => {
                         other.described(self.check_interrupts).into()
@@ -239,4 +249,11 @@ impl Reader<'_> {
             _ => false,
         })
     }
+}
+
+/// Why a call of the AI SDK was not allowed.
+fn denied<'a>(call: Fields<'a>) -> Option<&'a JsonValue<'a>> {
+    let approval = call.object("approval")?;
+    let is_denied = approval.0.get("approved") == Some(&JsonValue::Bool(false));
+    approval.get("reason").filter(|reason| is_denied && as_text(reason).is_some())
 }

@@ -4,6 +4,7 @@
 //! Anything else in a list is a block of its own, [`Block::Other`], and takes nothing from its neighbours.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::collections::HashSet;
 
 use crate::graph::turn::Role;
@@ -117,13 +118,16 @@ const ADDED: [&str; 2] = ["merged", "error"];
 pub(super) struct Reader<'c> {
     /// That of the turn, who speaks in it.
     role: Role,
+    /// How many results the one that is read stands in.
+    pub(super) results: Cell<u32>,
     pub(super) check_interrupts: &'c dyn Fn(),
     interrupts: Interrupts<'c>,
 }
 
 impl<'c> Reader<'c> {
     pub(super) fn new(role: Role, check_interrupts: &'c dyn Fn()) -> Self {
-        Reader { role, check_interrupts, interrupts: Interrupts::new(check_interrupts) }
+        let interrupts = Interrupts::new(check_interrupts);
+        Reader { role, results: Cell::new(0), check_interrupts, interrupts }
     }
 
     /// The blocks of a payload; `None` where it is of no form that is known.
@@ -223,27 +227,33 @@ impl<'c> Reader<'c> {
         let (role, blocks) = match message_of(object, is_in_list) {
             Some(message) => {
                 let blocks = self.message(&message)?;
-                (message.role, with_beside(blocks, self.beside_message(&message)))
+                let role = message.role.or_else(|| speaker(object));
+                (role, with_beside(blocks, self.beside_message(&message)))
             }
-            None => (object.text("role"), self.block(json)?),
+            None => (object.text("role").or_else(|| speaker(object)), self.block(json)?),
         };
         Some(blocks.into_iter().map(|block| self.spoken(role, block)).collect())
     }
 
-    /// A block of a message within a turn, which may be of another than the turn's speaker.
+    /// A block of a message within a turn, which may be of another than the turn's speaker. It is marked once, with the
+    /// innermost speaker, however deep it is.
     fn spoken<'a>(&self, role: Option<&str>, block: Block<'a>) -> Block<'a> {
         let Some(role) = role.map(role_name).filter(|role| *role != self.role.name()) else {
             return block;
         };
-        let marked = |text: &str| {
-            Block::Text(format!("[{}]\n  {}", tool_name(role), self.indented(text)).into())
-        };
+        let marked =
+            |text: &str| Block::Marked(format!("[{}]\n  {}", tool_name(role), self.indented(text)));
         match block {
             Block::Text(text) if text.trim().is_empty() => Block::Text(text),
             Block::Text(text) if role == Role::Tool.name() => result_of_tool(Block::Text(text)),
             Block::Text(text) => marked(&text),
             Block::Call(call) if role != Role::Assistant.name() => {
                 marked(&call.described(self.check_interrupts))
+            }
+            // What a provider would take as it is has no place for a mark.
+            Block::Other(other) => {
+                let text = Block::Text(other.described(self.check_interrupts).into());
+                self.spoken(Some(role), text)
             }
             block => block,
         }
@@ -296,11 +306,11 @@ impl<'c> Reader<'c> {
             let place = blocks.iter().position(|block| !is_thought(block)).unwrap_or(blocks.len());
             if place < blocks.len() {
                 let known: HashSet<&str> = blocks.iter().filter_map(result_text_of).collect();
-                read.retain(|block| text_of(block).is_some_and(|text| !known.contains(&*text)));
+                read.retain(|block| text_of(block).is_some_and(|text| !known.contains(text)));
             }
             blocks.splice(place..place, read);
             let has = |is: fn(&Block<'_>) -> bool| blocks.iter().any(is);
-            if has(|block| matches!(block, Block::Text(_)))
+            if has(|block| text_of(block).is_some())
                 || has(|block| matches!(block, Block::Result(_)))
                     && !has(|block| matches!(block, Block::Call(_)))
             {
@@ -308,15 +318,17 @@ impl<'c> Reader<'c> {
             }
         }
         let is_in_content = !blocks.is_empty();
-        let texts: HashSet<String> = blocks.iter().filter_map(text_of).collect();
-        let is_new = |block: &Block<'_>| text_of(block).is_none_or(|text| !texts.contains(&text));
         let transcript = body.object("audio").and_then(|audio| audio.text("transcript"));
         // An output beside calls is likely that of a tool.
         let output = body.text("output").filter(|_| body.get("tool_calls").is_none());
         let others = body.text("text").or(output).or(transcript).filter(|_| !is_in_content);
         let said = body.text("refusal").or(others).map(|text| Block::Text(text.into()));
         let items = self.list(body.array("output").unwrap_or_default()).into_iter();
-        let more: Blocks<'a> = items.chain(said).filter(is_new).collect();
+        let mut more: Blocks<'a> = items.chain(said).collect();
+        if !more.is_empty() {
+            let texts: HashSet<&str> = blocks.iter().filter_map(text_of).collect();
+            more.retain(|block| text_of(block).is_none_or(|text| !texts.contains(text)));
+        }
         blocks.extend(more);
         (blocks, unread)
     }
@@ -457,7 +469,7 @@ impl Beside {
 pub(super) fn with_beside<'a>(mut blocks: Blocks<'a>, beside: Vec<Beside>) -> Blocks<'a> {
     let (with_text, beside): (Vec<_>, Vec<_>) = beside.into_iter().partition(|one| one.has_text);
     if !beside.is_empty() {
-        let texts: Vec<String> = blocks.iter().filter_map(text_of).collect();
+        let texts: Vec<&str> = blocks.iter().filter_map(text_of).collect();
         let beside = Beside::not_in(beside, &texts.join("\n"));
         blocks.extend(beside.into_iter().map(Beside::block));
     }
@@ -540,6 +552,20 @@ fn is_call_or_result(object: Fields<'_>) -> bool {
     }
 }
 
+/// Who speaks in an object without a role, by the keys that Claude's export, Google ADK and Pydantic AI have for it. A
+/// name of somebody says no role.
+fn speaker<'a>(object: Fields<'a>) -> Option<&'a str> {
+    let author = object.object("author").and_then(|author| author.text("role"));
+    let kind = object.array("parts").and_then(|_| match object.text("kind")? {
+        "request" => Some(Role::User.name()),
+        "response" => Some(Role::Assistant.name()),
+        _ => None,
+    });
+    let named = ["sender", "author", "from"].into_iter().filter_map(|key| object.text(key));
+    let is_role = |name: &&str| Role::from_name(role_name(name)).is_some();
+    named.chain(author).chain(kind).find(is_role)
+}
+
 /// Whether an object is a content of ChatGPT's.
 fn is_of_chatgpt(object: Fields<'_>) -> bool {
     object.text(CONTENT_TYPE).is_some()
@@ -591,13 +617,13 @@ fn of_role<'a>(role: Option<&str>, blocks: Blocks<'a>) -> Blocks<'a> {
 
 /// What a tool says is a result, whatever call it is of.
 pub(super) fn result_of_tool(block: Block<'_>) -> Block<'_> {
-    match block {
-        Block::Text(text) => {
-            let is_blank = text.trim().is_empty();
-            Block::Result(CallResult { call: None, text, is_error: false, is_blank })
-        }
-        block => block,
-    }
+    let text = match block {
+        Block::Text(text) => text,
+        Block::Marked(text) => text.into(),
+        block => return block,
+    };
+    let is_blank = text.trim().is_empty();
+    Block::Result(CallResult { call: None, text, is_error: false, is_blank })
 }
 
 fn is_thought(block: &Block<'_>) -> bool {
@@ -611,9 +637,10 @@ fn result_text_of<'b>(block: &'b Block<'_>) -> Option<&'b str> {
     }
 }
 
-fn text_of(block: &Block<'_>) -> Option<String> {
+fn text_of<'b>(block: &'b Block<'_>) -> Option<&'b str> {
     match block {
-        Block::Text(text) => Some(text.trim().to_owned()),
+        Block::Text(text) => Some(text.trim()),
+        Block::Marked(text) => Some(text.trim()),
         _ => None,
     }
 }

@@ -111,6 +111,8 @@ pub(super) struct CallResult<'a> {
 #[derive(Clone, Debug)]
 pub(super) enum Block<'a> {
     Text(Cow<'a, str>),
+    /// Words of another speaker than the turn's, with their mark.
+    Marked(String),
     Call(Call<'a>),
     Result(CallResult<'a>),
     Other(Other<'a>),
@@ -163,7 +165,7 @@ pub(super) fn blocks<'a>(
             !other.is_thought()
                 && (!has_content || other.is_known() || !other.text(check_interrupts).is_empty())
         }
-        Block::Call(_) | Block::Result(_) => true,
+        Block::Marked(_) | Block::Call(_) | Block::Result(_) => true,
     };
     let beside = payload.map(|json| reader.beside(json)).unwrap_or_default();
     let blocks = if read.iter().any(says) {
@@ -177,8 +179,8 @@ pub(super) fn blocks<'a>(
         texts.map(|text| Block::Text(text.into())).chain(beside).collect()
     };
     let block = |block| match block {
-        Block::Text(_) if message.role == Role::Tool => result_of_tool(block),
-        Block::Other(other) if message.role == Role::Tool && !other.is_known() => {
+        Block::Text(_) | Block::Marked(_) if message.role == Role::Tool => result_of_tool(block),
+        Block::Other(other) if message.role == Role::Tool && !other.is_thought() => {
             let text = Some(other.text(check_interrupts)).filter(|text| !text.is_empty());
             let text = text.unwrap_or_else(|| other.described(check_interrupts));
             result_of_tool(Block::Text(text.into()))

@@ -191,6 +191,7 @@ fn recalled_text(
         let is_own = |block: &Block<'_>| match block {
             Block::Text(_) => true,
             Block::Other(other) => other.is_known(),
+            Block::Marked(_) => false,
             Block::Call(_) | Block::Result(_) => message.role == Role::Tool,
         };
         let content = content.filter(|_| blocks.iter().all(is_own));
@@ -215,6 +216,7 @@ fn text_of<'a>(
 ) -> Option<Cow<'a, str>> {
     let texts = blocks.iter().map(|block| match block {
         Block::Text(text) => text.to_string(),
+        Block::Marked(text) => text.clone(),
         Block::Call(call) => call.described(check_interrupts),
         Block::Result(result) if role == Role::Tool => result.text.to_string(),
         Block::Result(result) => {
@@ -288,6 +290,7 @@ impl<'a> Sequence<'a, '_> {
             match block {
                 Block::Text(text) if is_empty(&text) => {}
                 Block::Text(text) => content.push(Content::Text(text)),
+                Block::Marked(text) => content.push(Content::Text(text.into())),
                 Block::Other(other) => content.extend(self.other(other, role)),
                 // Some applications store a call with the place of its result.
                 Block::Result(result) if role == Role::Assistant && result.is_blank => {}
