@@ -1265,8 +1265,10 @@ fn what_is_nested_makes_no_more_text_than_a_few_times_its_length() {
         |role, inner| json!([{ "role": role, "content": [{ "type": "text", "text": inner }] }]),
         |_, inner| json!([{ "part_kind": "retry-prompt", "content": inner }]),
         |role, inner| json!([{ "role": role, "content": "x", "error": inner }]),
-        json!([{ "type": "tool-result", "toolCallId": "c",
-                 "output": [{ "role": role, "content": inner }] }]),
+        |role, inner| {
+            json!([{ "type": "tool-result", "toolCallId": "c",
+                 "output": [{ "role": role, "content": inner }] }])
+        },
     ];
     for nest in deep {
         for text in [&lines, &texts] {
