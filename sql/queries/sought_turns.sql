@@ -1,2 +1,2 @@
--- …: the turns that are sought, and the sessions that they are in.
-SELECT {t.id}, ({t.session_id})::pg_catalog.text FROM {turns} AS t WHERE {is_sought}
+-- …: the turns that are sought, and the names of their sessions as they are read.
+SELECT {t.id}, {name} FROM {turns} AS t WHERE {is_sought}

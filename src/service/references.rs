@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
-use kernel::graph::turn::TurnId;
+use kernel::graph::turn::{TurnId, bounded_name};
 use kernel::graph::turn_id::turn_ids_in;
 use kernel::retrieval::provenance::Provenance;
 use kernel::retrieval::search::SearchFilter;
@@ -75,13 +75,15 @@ pub fn promoting(json: &str) -> Result<Vec<Promoting>, SqlError> {
 /// The turns that a filter finds, and their sessions.
 struct Sought {
     turns: HashSet<TurnId>,
+    /// Their names as they are read: one of more than 4 KiB is its hash.
     sessions: HashSet<String>,
 }
 
 impl Sought {
     fn of(reader: &GraphReader, filter: &SearchFilter) -> Result<Self, SqlError> {
         let mut turns = HashSet::new();
-        let mut sessions: HashSet<String> = filter.sessions.iter().flatten().cloned().collect();
+        let name = |session: &String| bounded_name(session, &check_interrupts).into_owned();
+        let mut sessions: HashSet<String> = filter.sessions.iter().flatten().map(name).collect();
         sessions.remove("");
         let mut left = Some(MAX_SESSION_BYTES);
         reader.searcher().turns(filter, |turn, row| {
@@ -130,7 +132,11 @@ impl Sought {
             return false;
         };
         filter.owner.is_some() && filter.owner == applied.owner
-            || applied.sessions.iter().flatten().any(|name| self.sessions.contains(name))
+            || applied
+                .sessions
+                .iter()
+                .flatten()
+                .any(|name| self.sessions.contains(bounded_name(name, &check_interrupts).as_ref()))
     }
 }
 

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use kernel::chunking::event::{EventError, RecorderEvent, StoredEvent};
 use kernel::chunking::policy::ChunkingPolicy;
 use kernel::chunking::resume::{EventPlace, is_resume_point};
-use kernel::graph::turn::bounded_name;
+use kernel::graph::turn::{bounded_name, may_be_hash_of_name};
 use kernel::json::quoted;
 use pgrx::PgSqlErrorCode;
 
@@ -46,6 +46,12 @@ const RANGE: Template = events(include_str!("../../../sql/queries/recorder_range
 
 const OF_SESSIONS: Template = Template::new(
     include_str!("../../../sql/queries/session_events.sql"),
+    &[ColumnType::Text, ColumnType::Integer],
+    Planning::EachTime,
+);
+
+const OF_LONG_SESSIONS: Template = Template::new(
+    include_str!("../../../sql/queries/session_events_long.sql"),
     &[ColumnType::Text, ColumnType::Integer],
     Planning::EachTime,
 );
@@ -155,13 +161,19 @@ pub fn resume_point(
     found
 }
 
-/// Hands each of these sessions that has events to `put`, and how many it has.
+/// Hands each of these sessions that has events to `put`, and how many it has. A name of more than 4 KiB is known by its
+/// hash.
 pub fn of_sessions(table: &RecorderTable, sessions: &[String], mut put: impl FnMut(&str, i64)) {
+    let has_hash = sessions.iter().any(|session| may_be_hash_of_name(session));
+    let templates = [Some(&OF_SESSIONS), has_hash.then_some(&OF_LONG_SESSIONS)];
     with_hints(table.reads(), || {
-        query(&table.statement(&OF_SESSIONS), &[Argument::Texts(sessions)], |row| {
-            row.text(0, |session| put(session.unwrap_or_default(), row.i64(1).unwrap_or_default()));
-            ControlFlow::Continue(())
-        });
+        for template in templates.into_iter().flatten() {
+            query(&table.statement(template), &[Argument::Texts(sessions)], |row| {
+                let count = row.i64(1).unwrap_or_default();
+                row.text(0, |session| put(session.unwrap_or_default(), count));
+                ControlFlow::Continue(())
+            });
+        }
     });
 }
 

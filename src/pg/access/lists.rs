@@ -257,7 +257,7 @@ impl Searcher<'_> {
     }
 
     /// The name of a turn's session as it is read.
-    fn session_name(&self) -> String {
+    pub(super) fn session_name(&self) -> String {
         let session = self.graph.turn_expression("session_id");
         LONG_NAME.replace("{session}", &session)
     }

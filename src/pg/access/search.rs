@@ -281,7 +281,7 @@ impl<'a> Searcher<'a> {
     }
 
     /// Hands each turn that a filter finds, whether or not it is valid still, to `put`, with the row, whose second
-    /// column is the name of its session as it is stored.
+    /// column is the name of its session as it is read.
     ///
     /// # Errors
     /// As [`Searcher::rank`].
@@ -295,7 +295,9 @@ impl<'a> Searcher<'a> {
             self.narrow_to_salience(&mut narrowing, least);
         }
         let condition = narrowing.condition();
-        let statement = self.graph.statement(&TURNS, &[("is_sought", &condition)]);
+        let name = self.session_name();
+        let names = [("name", name.as_str()), ("is_sought", &condition)];
+        let statement = self.graph.statement(&TURNS, &names);
         let arguments: Vec<_> = narrowing.arguments().collect();
         self.ask(&statement, &arguments, |row| match row.id(0) {
             Some(id) => put(id, &row),

@@ -108,5 +108,19 @@ INSERT INTO notes SELECT graph_slice('00000000-0000-4000-8000-000000000004'), '{
 SELECT kind, place, count FROM graph_kernel.references('{"sessions": ["s"]}') ORDER BY kind, place::text;
 SET graph_kernel.graph = 'a';
 SELECT kind, place, count FROM graph_kernel.references('{"sessions": ["s"]}') ORDER BY kind, place::text;
+
+-- Long names of sessions are known by their hashes, of turns as of events.
+RESET graph_kernel.graph;
+INSERT INTO memory_turns (id, session_id, role, owner, content_text)
+SELECT gen_random_uuid(), i || repeat('x', 200000), 'user', 'mallory', 'text' FROM generate_series(1, 400) AS i;
+SELECT graph_kernel.create_recorder_table();
+SELECT graph_kernel.bind_recorder_table('recorder_events');
+INSERT INTO recorder_events (segment_id, ordinal, byte_offset, event_id, pane_id, session_id, occurred_at_ms, event_type,
+                             text)
+SELECT 1, i, i, 'e' || i, 1, CASE i WHEN 1 THEN 's' WHEN 2 THEN 'other' ELSE '7' || repeat('x', 200000) END, i,
+       'ingress_text', 'text'
+  FROM generate_series(1, 4) AS i;
+SELECT kind, left(key, 20) AS key, count FROM graph_kernel.references('{"owner": "mallory"}') WHERE kind <> 'atom';
+SELECT kind, left(key, 20) AS key, count FROM graph_kernel.references('{"sessions": ["s"]}') WHERE kind = 'event';
 \c :before
 DROP DATABASE kept_foreign;
