@@ -11,7 +11,7 @@ FROM (
           FROM ([[SELECT {e.parent} AS parent, {e.child} AS child FROM {edges_by_parent} AS e]]) AS e
           WHERE e.parent OPERATOR(pg_catalog.=) {t.id} AND e.child OPERATOR(pg_catalog.<>) {t.id}
       )
-    ORDER BY 5 DESC NULLS LAST, 1
+    {by_time}
     LIMIT $1 OFFSET $2
 ) AS s
-ORDER BY s.at DESC NULLS LAST, s.id
+{by_time}

@@ -7,7 +7,7 @@ FROM (
            {t.content_text} AS content
     FROM {turns} AS t
     WHERE {t.id} IS NOT NULL AND {is_sought}
-    ORDER BY 5 DESC NULLS LAST, 1
+    {by_time}
     LIMIT $1 OFFSET $2
 ) AS s
-ORDER BY s.at DESC NULLS LAST, s.id
+{by_time}

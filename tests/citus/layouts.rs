@@ -10,7 +10,7 @@ use crate::cluster::{Cluster, LAYOUTS, data, load};
 use crate::common::export::{read_export, slice_text, without_claims};
 
 /// What is asked of each graph, of `$1`, an anchor, and `$2`, some anchors. Each statement has a column of text.
-const CALLS: [&str; 20] = [
+const CALLS: [&str; 29] = [
     "SELECT s.turn_id || ' ' || s.selection_order || ' ' || s.distance FROM graph_slice_turns($1) AS s",
     "SELECT s.turn_id || ' ' || s.selection_order || ' ' || s.priority FROM graph_slice_turns($1, 'broad') AS s",
     "SELECT s.turn_id || ' ' || s.selection_order || ' ' || s.priority FROM graph_slice_turns($1, 'chat') AS s",
@@ -32,6 +32,15 @@ const CALLS: [&str; 20] = [
     "SELECT r.turn_id || ' ' || r.similarity FROM graph_search_slice('{1, 2, 3}', $1) AS r",
     "SELECT r.turn_id || ' ' || r.similarity FROM graph_search('{1, 2, 3}'::real[], limit_count => 10) AS r",
     "SELECT w::text FROM graph_why($1, ($2)[3]) AS w",
+    "SELECT s::text FROM graph_kernel.list_sessions() AS s",
+    "SELECT s::text FROM graph_kernel.list_sessions(3, 1, 0) AS s",
+    "SELECT s::text FROM graph_kernel.list_sessions(2, name_end => '1') AS s",
+    "SELECT t::text FROM graph_kernel.list_turns(limit_count => 20, skip_count => 3) AS t",
+    "SELECT t::text FROM graph_kernel.list_sessions(2) AS s, graph_kernel.list_turns(s.session_id) AS t",
+    "SELECT t::text FROM graph_kernel.list_turns(has_text => 'E', limit_count => 20, skip_count => 3) AS t",
+    "SELECT t::text FROM graph_kernel.list_turns(only_ends => true, limit_count => 20, skip_count => 3) AS t",
+    "SELECT t::text FROM graph_kernel.list_turns(has_text => 'e', only_ends => true, skip_count => 1) AS t",
+    "SELECT e::text FROM graph_kernel.list_edges($2) AS e",
 ];
 
 fn answers(

@@ -24,6 +24,8 @@ SELECT count(*) FROM graph_kernel.list_turns('b', only_ends => true);
 SELECT turn_number(turn_id) AS turn, content FROM graph_kernel.list_turns(turns => ARRAY[turn(4), turn(77), NULL], length => 3);
 SELECT turn_number(turn_id) AS turn, content FROM graph_kernel.list_turns(has_text => 'est', length => 6);
 SELECT turn_number(turn_id) AS turn, length(content) FROM graph_kernel.list_turns('a:one', has_text => 'XX');
+SELECT turn_number(turn_id) AS turn FROM graph_kernel.list_turns(has_text => 'C', limit_count => 1, skip_count => 1);
+SELECT turn_number(turn_id) AS turn FROM graph_kernel.list_turns(has_text => 'N', only_ends => true, limit_count => 3, skip_count => 1);
 SELECT turn_number(parent_turn_id) AS parent, turn_number(child_turn_id) AS child, edge_type FROM graph_kernel.list_edges(ARRAY[turn(3), turn(4)]) ORDER BY 1, 2;
 SELECT count(*) FROM graph_kernel.list_edges(ARRAY[turn(3), turn(4), NULL], 2);
 -- NULL for what has a default is no row; what is not a part of a list is an error.
