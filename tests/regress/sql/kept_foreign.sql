@@ -8,8 +8,9 @@ SET client_min_messages = warning;
 SELECT graph_kernel.create_tables(), graph_kernel.create_trace_table(), graph_kernel.create_slice_store();
 INSERT INTO memory_turns (id, session_id, role, content_text)
 SELECT ('00000000-0000-4000-8000-00000000000' || i)::uuid, 's', 'user', 'text ' || i FROM generate_series(1, 5) AS i;
-SELECT graph_kernel.bind_tables('memory_turns', 'memory_turn_edges'), graph_kernel.bind_store('slice_store');
-SELECT graph_kernel.bind_tables('memory_turns', 'memory_turn_edges', name => 'a'),
+SELECT graph_kernel.bind_tables('memory_turns', 'memory_turn_edges') IS NOT NULL AS bound,
+       graph_kernel.bind_store('slice_store');
+SELECT graph_kernel.bind_tables('memory_turns', 'memory_turn_edges', name => 'a') IS NOT NULL AS bound,
        graph_kernel.bind_store('slice_store', 'a');
 CREATE TABLE notes_a (slice_key text, ids uuid[]);
 CREATE CONSTRAINT TRIGGER admissible AFTER INSERT OR UPDATE ON notes_a NOT DEFERRABLE FOR EACH ROW
