@@ -53,12 +53,13 @@ BEGIN ATOMIC
     JOIN pg_class AS r ON r.oid = g.tgrelid
     CROSS JOIN LATERAL (
         -- Each ends in a zero byte. A backslash of theirs is encoded as two: as \134, none stands before the digits
-        -- 000. What is too long to be looked into is as if there were none.
+        -- 000. What is too long to be looked into is as if there were none, as are those of a partition's trigger, which
+        -- are its table's.
         SELECT (string_to_array(replace(encode(short.bytes, 'escape'), '\\', '\134'), '\000'))[:short.count]
                    AS arguments, short.count
         FROM (SELECT CASE WHEN is_short THEN g.tgargs ELSE '' END AS bytes,
                      CASE WHEN is_short THEN g.tgnargs ELSE 0 END AS count
-              FROM (SELECT octet_length(g.tgargs) <= 65536 AND g.tgnargs <= 8 AS is_short) AS size) AS short
+              FROM (SELECT octet_length(g.tgargs) <= 8192 AND g.tgnargs <= 8 AND g.tgparentid = 0 AS is_short) AS size) AS short
     ) AS given
     CROSS JOIN LATERAL (
         SELECT given.arguments[3:given.count - CASE WHEN last.graph IS NULL THEN 0 ELSE 1 END] AS trust, last.graph
@@ -161,15 +162,18 @@ CREATE FUNCTION graph_kernel.may_read_rows(place regclass, graph text) RETURNS b
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
-    -- A superuser is a member of every role: membership says nothing of trust.
+    -- pg_partition_tree would lock what strangers have made. A superuser is a member of every role: membership says
+    -- nothing of trust.
+    WITH RECURSIVE part (oid) AS (
+        SELECT $1::oid UNION SELECT h.inhrelid FROM part AS p JOIN pg_inherits AS h ON h.inhparent = p.oid
+    )
     SELECT bool_and(r.relkind IN ('r', 'p') AND r.relpersistence = 'p' AND has_schema_privilege(r.relnamespace, 'USAGE')
                     AND (o.rolsuper OR o.rolname = current_user OR o.oid IN (
                         SELECT t.relowner FROM pg_class AS t
                         WHERE t.oid IN (SELECT s.store FROM graph_kernel.store_binding AS s WHERE s.name = $2
                                         UNION SELECT b.turns FROM graph_kernel.binding AS b
                                               WHERE b.is_current AND b.name = $2))))
-    FROM pg_class AS r JOIN pg_roles AS o ON o.oid = r.relowner
-    WHERE r.oid = $1 OR r.oid IN (SELECT l.relid FROM pg_partition_tree($1) AS l);
+    FROM part AS p JOIN pg_class AS r ON r.oid = p.oid JOIN pg_roles AS o ON o.oid = r.relowner;
 END;
 COMMENT ON FUNCTION graph_kernel.may_read_rows(regclass, text) IS
     'whether this role may read a table of rows that promote, by the owners that it trusts as it reads a graph';
@@ -186,21 +190,26 @@ END;
 COMMENT ON FUNCTION graph_kernel.may_share_rows(oid, oid) IS
     'whether two tables may have the same rows: they are one, parts of one, or not there';
 
--- The tables whose rows promote on a graph or may do so on its turns or its documents, by which columns, and whether
--- this role may read them. Left out is what promotes on a graph that has neither its turns nor its store.
+-- The tables whose rows may promote on the turns or the documents of a graph, by which columns, and whether this role
+-- may read them. A graph may have had another store before: what is read is looked through whatever graph its trigger
+-- names. What is not read is left out where that graph has neither the turns nor the store now.
 CREATE FUNCTION graph_kernel.promoting_tables(graph text) RETURNS TABLE (
     place regclass, reference name, document name, turns name, may_refer boolean, is_read boolean
 )
 LANGUAGE sql STABLE STRICT PARALLEL SAFE ROWS 5
 SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
-    SELECT g.place, g.reference, g.document, g.turns, bool_or(g.is_reference AND near.by_store),
-           coalesce(graph_kernel.may_read_rows(g.place, $1) AND NOT row_security_active(g.place::oid)
-                    AND (SELECT count(*) = 2 AND bool_and(graph_kernel.is_text(n.name)
-                                                          AND has_column_privilege(g.place, n.name, 'SELECT'))
-                         FROM unnest(ARRAY[g.reference, g.document, g.turns]) AS n (name) WHERE n.name IS NOT NULL),
-                    false)
+    SELECT g.place, g.reference, g.document, g.turns, bool_or(g.is_reference AND (t.is_read OR near.by_store)), t.is_read
     FROM graph_kernel.promoting_triggers() AS g
+    CROSS JOIN LATERAL (
+        -- By their numbers: a name may be another one by now.
+        SELECT coalesce(graph_kernel.may_read_rows(g.place, $1) AND NOT row_security_active(g.place::oid)
+                        AND (SELECT count(*) = 2 AND bool_and(graph_kernel.is_text(a.attname)
+                                                              AND has_column_privilege(g.place, a.attnum, 'SELECT'))
+                             FROM pg_attribute AS a
+                             WHERE a.attrelid = g.place AND a.attname IN (coalesce(g.reference, g.document), g.turns)),
+                        false) AS is_read
+    ) AS t
     LEFT JOIN graph_kernel.binding AS own ON own.is_current AND own.name = $1
     LEFT JOIN graph_kernel.binding AS b ON b.is_current AND b.name = g.graph
     LEFT JOIN graph_kernel.store_binding AS kept ON kept.name = $1
@@ -210,8 +219,8 @@ BEGIN ATOMIC
                g.graph IS NOT DISTINCT FROM $1
                OR kept.name IS NOT NULL AND graph_kernel.may_share_rows(kept.store::oid, s.store::oid) AS by_store
     ) AS near
-    WHERE NOT g.is_of_parent AND (near.by_turns OR near.by_store)
-    GROUP BY g.place, g.reference, g.document, g.turns;
+    WHERE NOT g.is_of_parent AND (t.is_read OR near.by_turns OR near.by_store)
+    GROUP BY g.place, g.reference, g.document, g.turns, t.is_read;
 END;
 COMMENT ON FUNCTION graph_kernel.promoting_tables(text) IS
     'the tables whose rows may promote on the turns or the documents of a graph, the columns of their triggers, and'

@@ -22,6 +22,10 @@ CREATE FUNCTION graph_kernel.char_count(content text) RETURNS integer
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 10;
 COMMENT ON FUNCTION graph_kernel.char_count(text) IS
     'how many characters a text has; bytes that are not UTF-8 are replaced';
+CREATE FUNCTION graph_kernel.json_text(json jsonb) RETURNS text
+    AS 'MODULE_PATHNAME', 'json_text_wrapper'
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 10 SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION graph_kernel.json_text(jsonb) IS 'the text of a jsonb; NULL where it is longer than 64 MiB';
 CREATE FUNCTION graph_kernel.text_prefix(content text, chars integer) RETURNS text
     AS 'MODULE_PATHNAME', 'text_prefix_wrapper'
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 10;

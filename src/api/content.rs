@@ -4,7 +4,7 @@ use pgrx::{Uuid, pg_sys};
 use crate::pg::error::OrRaise;
 // `pg_extern` finds the columns of a result by the name `TableIterator`.
 use crate::pg::sql::rows::MaterializedRows as TableIterator;
-use crate::pg::sql::types::{Text, from_sql_uuid, present_ids, to_sql_uuid};
+use crate::pg::sql::types::{StoredJsonb, Text, from_sql_uuid, present_ids, to_sql_uuid};
 use crate::pg::text::{StoredText, TextArg, checked, replaced};
 use crate::pg::trigger::TriggerCall;
 use crate::service::content::{
@@ -58,6 +58,11 @@ fn is_text(content: StoredText) -> bool {
 #[pg_extern(sql = false)]
 fn char_count(content: StoredText) -> i32 {
     content.with_bytes(|bytes| replaced(bytes).chars().count() as i32)
+}
+
+#[pg_extern(sql = false)]
+fn json_text(json: StoredJsonb) -> Option<Text> {
+    json.text().map(Text)
 }
 
 #[pg_extern(sql = false)]

@@ -166,9 +166,11 @@ pub fn list(
     if let Some(place) = trace::bound() {
         let traces = guarded(|| {
             trace::all(|id, provenance| {
-                let count = sought.count_in(provenance);
-                if count > 0 || sought.narrowed(&filter, provenance) {
-                    put(Reference { kind: "trace", place, key: Some(id), count: Some(count) });
+                let count = provenance.map(|provenance| sought.count_in(provenance));
+                let is_narrowed =
+                    || provenance.is_some_and(|provenance| sought.narrowed(&filter, provenance));
+                if count != Some(0) || is_narrowed() {
+                    put(Reference { kind: "trace", place, key: Some(id), count });
                 }
             })
         });
@@ -188,9 +190,14 @@ pub fn list(
     if let Some(table) = RecorderTable::bound()? {
         let (place, mut sessions) = (table.oid(), Vec::from_iter(sought.sessions));
         sessions.sort_unstable();
-        events::of_sessions(&table, &sessions, |session, count| {
-            put(Reference { kind: "event", place, key: Some(session), count: Some(count) });
+        let events = guarded(|| {
+            events::of_sessions(&table, &sessions, |session, count| {
+                put(Reference { kind: "event", place, key: Some(session), count: Some(count) });
+            });
         });
+        if events.is_none() {
+            put(Reference { kind: "event", place, key: None, count: None });
+        }
     } else if let Some(place) = RecorderTable::default_table() {
         // Whoever owns it could have code run by who reads it.
         put(Reference { kind: "event", place, key: None, count: None });

@@ -96,18 +96,19 @@ pub fn bound() -> Option<pg_sys::Oid> {
     names::typed_name(table).map(|_| table)
 }
 
-/// Hands the id and the provenance of each trace in the bound table to `put`; none where none is bound.
+/// Hands the id and the provenance of each trace in the bound table to `put`, `None` for one that is too long; none
+/// where none is bound.
 ///
 /// # Errors
 /// As [`lock`], and [`PromotingRows::of`].
-pub fn all(mut put: impl FnMut(&str, &str)) -> Result<(), SqlError> {
+pub fn all(mut put: impl FnMut(&str, Option<&str>)) -> Result<(), SqlError> {
     let Some((table, binder)) = bound_traces() else { return Ok(()) };
     relation::check_rights(table);
     let table = lock(table, binder)?.oid;
     let rows = PromotingRows::of(table, &json!({ "id": "id", "provenance": "provenance" }))?;
     query(&rows.statement(&TRACES), &[], |row| {
         row.text(0, |id| {
-            row.text(1, |provenance| put(id.unwrap_or_default(), provenance.unwrap_or_default()));
+            row.text(1, |provenance| put(id.unwrap_or_default(), provenance));
         });
         ControlFlow::Continue(())
     });

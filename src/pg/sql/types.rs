@@ -11,6 +11,7 @@ use pgrx::{Array, FromDatum, IntoDatum, PgSqlErrorCode, pg_sys};
 use serde_json::Value;
 
 use crate::pg::error::{OrRaise, SqlError, Word, chunking_policy_error};
+use crate::pg::interrupts::check_interrupts;
 use crate::pg::shortage::memory;
 use crate::pg::text::{StoredText, checked, checked_datum, expect_length, text_datum};
 
@@ -122,6 +123,106 @@ impl TextType for JsonbText {
         }
         .expect("jsonb_in returns a value")
     }
+}
+
+/// The longest text that is made of a jsonb by [`StoredJsonb::text`], in bytes, those that escapes add not counted.
+const MAX_JSONB_TEXT_BYTES: usize = 64 * 1024 * 1024;
+
+/// An argument of the SQL type `jsonb` as it is stored.
+#[derive(Clone, Copy)]
+pub struct StoredJsonb(pg_sys::Datum);
+
+impl StoredJsonb {
+    /// Its JSON text; `None` where that is too long, which is found out without making it: a number of 6 bytes may be
+    /// written out in 131 072.
+    pub fn text(self) -> Option<String> {
+        // SAFETY: it is made of an argument of type jsonb.
+        let fits = unsafe { self.text_bytes() } <= MAX_JSONB_TEXT_BYTES;
+        // SAFETY: as above.
+        fits.then(|| unsafe { <JsonbText as TextType>::read(self.0) }.0)
+    }
+
+    /// How many bytes its text has at least; beyond [`MAX_JSONB_TEXT_BYTES`] they are not counted to the end.
+    ///
+    /// # Safety
+    /// The datum is a jsonb.
+    unsafe fn text_bytes(self) -> usize {
+        let mut bytes = 0;
+        // SAFETY: a jsonb is read after detoasting, which gives a copy that is freed here, or itself. The iterator reads
+        // within it, and frees itself at its end; else it ends with the memory context of the call. Of the value only
+        // the member that its type names is read. A number is what numeric_out takes; its result is freed once.
+        unsafe {
+            let stored: *mut pg_sys::varlena = self.0.cast_mut_ptr();
+            let jsonb = pg_sys::pg_detoast_datum(stored);
+            let mut iterator =
+                pg_sys::JsonbIteratorInit(&raw mut (*jsonb.cast::<pg_sys::Jsonb>()).root);
+            let mut value = std::mem::zeroed::<pg_sys::JsonbValue>();
+            while bytes <= MAX_JSONB_TEXT_BYTES {
+                check_interrupts();
+                let token = pg_sys::JsonbIteratorNext(&mut iterator, &mut value, false);
+                bytes += match token {
+                    pg_sys::JsonbIteratorToken::WJB_DONE => break,
+                    pg_sys::JsonbIteratorToken::WJB_KEY
+                    | pg_sys::JsonbIteratorToken::WJB_VALUE
+                    | pg_sys::JsonbIteratorToken::WJB_ELEM => match value.type_ {
+                        pg_sys::jbvType::jbvString => 2 + value.val.string.len as usize,
+                        pg_sys::jbvType::jbvNumeric => number_bytes(value.val.numeric),
+                        _ => 4,
+                    },
+                    _ => 1,
+                };
+            }
+            if jsonb != stored {
+                pg_sys::pfree(jsonb.cast());
+            }
+        }
+        bytes
+    }
+}
+
+/// How many bytes a number is written out in.
+///
+/// # Safety
+/// It is a number that the server has stored.
+unsafe fn number_bytes(number: pg_sys::Numeric) -> usize {
+    // SAFETY: see above; the result is a C string of this memory context, freed once.
+    unsafe {
+        let text = pgrx::direct_function_call::<&std::ffi::CStr>(
+            pg_sys::numeric_out,
+            &[Some(pg_sys::Datum::from(number))],
+        )
+        .expect("numeric_out returns a string");
+        let bytes = text.count_bytes();
+        pg_sys::pfree(text.as_ptr().cast_mut().cast());
+        bytes
+    }
+}
+
+impl FromDatum for StoredJsonb {
+    unsafe fn from_polymorphic_datum(
+        datum: pg_sys::Datum,
+        is_null: bool,
+        _typoid: pg_sys::Oid,
+    ) -> Option<Self> {
+        (!is_null).then_some(StoredJsonb(datum))
+    }
+}
+
+// SAFETY: NULL does not reach a plain argument, as functions that have one are STRICT.
+unsafe impl<'fcx> pgrx::callconv::ArgAbi<'fcx> for StoredJsonb {
+    unsafe fn unbox_arg_unchecked(arg: pgrx::callconv::Arg<'_, 'fcx>) -> Self {
+        // SAFETY: the declared SQL type of the argument is jsonb.
+        unsafe { arg.unbox_arg_using_from_datum() }.expect("a strict argument is not NULL")
+    }
+}
+
+// SAFETY: jsonb is the server's own type.
+unsafe impl SqlTranslatable for StoredJsonb {
+    const TYPE_IDENT: &'static str = "graph_kernel::pg::sql::types::StoredJsonb";
+    const TYPE_ORIGIN: TypeOrigin = TypeOrigin::External;
+    const ARGUMENT_SQL: Result<SqlMappingRef, ArgumentError> = Ok(SqlMappingRef::literal("jsonb"));
+    const RETURN_SQL: Result<ReturnsRef, ReturnsError> =
+        Ok(ReturnsRef::One(SqlMappingRef::literal("jsonb")));
 }
 
 /// The SQL type `slice_policy`: its canonical JSON text.

@@ -706,6 +706,10 @@ impl BoundColumn {
             }
             // A conversion into timestamptz would depend on the session's time zone.
             pg_sys::TIMESTAMPOID => format!("{value}::pg_catalog.timestamp"),
+            // Any row may be too long.
+            pg_sys::JSONBOID if matches!(self.kind, ValueKind::Named) => {
+                format!("graph_kernel.json_text({value})")
+            }
             _ => format!("{value}{}", self.kind.cast()),
         };
         if self.read_as.is_empty() { value } else { self.translated(&value) }

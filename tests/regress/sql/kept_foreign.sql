@@ -21,6 +21,12 @@ INSERT INTO notes_a SELECT graph_keep(graph_slice('00000000-0000-4000-8000-00000
 RESET graph_kernel.graph;
 SELECT kind, atoms FROM graph_kernel.kept;
 
+-- The other graph has got a store of its own.
+CREATE SCHEMA own;
+SELECT graph_kernel.bind_store(graph_kernel.create_slice_store('own'), 'a');
+SELECT kind, atoms FROM graph_kernel.kept;
+SELECT graph_kernel.bind_store('slice_store', 'a');
+
 -- The store that both had was made again, and bound again for one of them.
 CREATE TABLE old AS TABLE slice_store;
 DROP TABLE slice_store;
@@ -75,6 +81,15 @@ CREATE CONSTRAINT TRIGGER t AFTER INSERT OR UPDATE ON bad NOT DEFERRABLE FOR EAC
     EXECUTE FUNCTION graph_require_admissible('ref=k', 'ids');
 SELECT * FROM pg_temp.lists();
 DROP TABLE bad;
+INSERT INTO retrieval_traces (id, retrieval_mode, is_admissible, provenance)
+SELECT ('20000000-0000-4000-8000-00000000000' || i)::uuid, 'slice', true,
+       CASE i WHEN 2 THEN (SELECT jsonb_agg('1e131071'::jsonb) FROM generate_series(1, 9000))
+              ELSE '{"ids": ["00000000-0000-4000-8000-000000000005"]}' END
+  FROM generate_series(1, 3) AS i;
+SELECT key, count FROM graph_kernel.references('{"sessions": ["s"]}') WHERE kind = 'trace' ORDER BY key;
+SELECT length(graph_kernel.json_text(j)), graph_kernel.json_text(j) = j::text AS same
+  FROM unnest('{"{\"a\": [1, 2.50, null, true, \"b\\n\"], \"c\": {}}","\"x\"","[]","1e100"}'::jsonb[]) AS j;
+TRUNCATE retrieval_traces;
 ALTER TABLE retrieval_traces SET UNLOGGED;
 SELECT * FROM pg_temp.lists();
 ALTER TABLE retrieval_traces SET LOGGED;
@@ -89,8 +104,8 @@ BEGIN
     FOR i IN 1..1000 LOOP EXECUTE format('ALTER TABLE wide ADD c%s int', i); END LOOP;
     FOR i IN 1..20 LOOP
         EXECUTE format('CREATE CONSTRAINT TRIGGER t%s AFTER INSERT OR UPDATE ON wide NOT DEFERRABLE FOR EACH ROW
-                        EXECUTE FUNCTION graph_require_admissible(%L, %L)', i, 'ref=' || repeat('x', 32000),
-                       repeat('y', 32000));
+                        EXECUTE FUNCTION graph_require_admissible(%L, %L)', i, 'ref=' || repeat('x', 4000),
+                       repeat('y', 4000));
     END LOOP;
 END $$;
 SET statement_timeout = '20s';
