@@ -151,19 +151,12 @@ impl Layout {
             Some(_) => ("tenant text NOT NULL, ", ", tenant"),
             None => ("", ""),
         };
-        let own = tenant.map_or(String::new(), |tenant| format!("{tenant}, "));
-        let of_child = tenant.map_or(String::new(), |tenant| {
-            format!(
-                "coalesce((SELECT {tenant} FROM memory_turns WHERE id = child_turn_id), md5('')), "
-            )
-        });
         let (second, mapping) = match by_child {
             true => (
                 format!(
                     "CREATE TABLE {name}.by_child (LIKE {name}.edges);
                      CREATE INDEX ON {name}.by_child (child_turn_id, parent_turn_id, edge_type);
-                     SELECT create_distributed_table('{name}.by_child', 'child_turn_id', colocate_with => 'none');
-                     INSERT INTO {name}.by_child SELECT * FROM memory_turn_edges;"
+                     SELECT create_distributed_table('{name}.by_child', 'child_turn_id', colocate_with => 'none');"
                 ),
                 format!(r#"'{{"edges_by_child": "{name}.by_child"}}'"#),
             ),
@@ -180,13 +173,38 @@ impl Layout {
                  CREATE INDEX ON {name}.edges (child_turn_id, parent_turn_id, edge_type);
                  SELECT {turns};
                  SELECT {edges};
-                 INSERT INTO {name}.turns SELECT {own}* FROM memory_turns;
-                 INSERT INTO {name}.edges SELECT {of_child}* FROM memory_turn_edges;
                  RESET search_path;
-                 SET client_min_messages = warning;
-                 {second}
+                 {second}"
+            ))
+            .unwrap_or_else(|error| panic!("{name}: {error:?}"));
+        self.fill(client);
+        client
+            .batch_execute(&format!(
+                "SET client_min_messages = warning;
                  SELECT graph_kernel.bind_tables('{name}.turns', '{name}.edges', {mapping}, '{name}');
                  RESET client_min_messages"
+            ))
+            .unwrap_or_else(|error| panic!("{name}: {error:?}"));
+    }
+
+    /// Puts into its tables what is in the created ones.
+    pub fn fill(&self, client: &mut Client) {
+        let Layout { name, tenant, by_child, .. } = self;
+        let own = tenant.map_or(String::new(), |tenant| format!("{tenant}, "));
+        let of_child = tenant.map_or(String::new(), |tenant| {
+            format!(
+                "coalesce((SELECT {tenant} FROM memory_turns WHERE id = child_turn_id), md5('')), "
+            )
+        });
+        let second = match by_child {
+            true => format!("INSERT INTO {name}.by_child SELECT * FROM memory_turn_edges"),
+            false => String::new(),
+        };
+        client
+            .batch_execute(&format!(
+                "INSERT INTO {name}.turns SELECT {own}* FROM memory_turns;
+                 INSERT INTO {name}.edges SELECT {of_child}* FROM memory_turn_edges;
+                 {second}"
             ))
             .unwrap_or_else(|error| panic!("{name}: {error:?}"));
     }

@@ -8,6 +8,7 @@ use postgres::Client;
 
 use crate::cluster::{Cluster, LAYOUTS, data, load};
 use crate::common::export::{read_export, slice_text, without_claims};
+use crate::common::small_graphs::{SmallCase, store, taken};
 
 /// What is asked of each graph, of `$1`, an anchor, and `$2`, some anchors. Each statement has a column of text.
 const CALLS: [&str; 29] = [
@@ -111,6 +112,31 @@ fn slices_are_the_recorded_ones() {
                          FROM graph_slice_turns($1, $2::text::slice_policy)";
             let order: String = reading.query_one(order, &[&slice.anchor, &policy]).unwrap().get(0);
             assert_eq!(sha256_hex(order.as_bytes()), slice.selection_order_sha256);
+        }
+    }
+}
+
+/// Each is there in one transaction alone: what is written elsewhere is given up, not committed.
+#[test]
+fn small_graphs_are_sliced_as_the_specification_asks() {
+    let cases: Vec<SmallCase> = read_json_lines(&data("small-graphs.jsonl.gz"));
+    assert_eq!(cases.len(), 200);
+    let cluster = Cluster::new("citus_small");
+    let mut client = cluster.database.connect();
+    let layouts = &LAYOUTS[..3];
+    layouts.iter().for_each(|layout| layout.copy(&mut client));
+    for case in cases {
+        for layout in layouts {
+            let begin = format!("BEGIN; SET LOCAL graph_kernel.graph = '{}'", layout.name);
+            client.batch_execute(&begin).unwrap();
+            store(&case, &mut client);
+            layout.fill(&mut client);
+            client
+                .batch_execute("DELETE FROM memory_turn_edges; DELETE FROM memory_turns")
+                .unwrap();
+            let taken = taken(&case, &mut client);
+            assert_eq!(taken, case.spec_tiebreak, "case {} {}", case.case, layout.name);
+            client.batch_execute("ROLLBACK").unwrap();
         }
     }
 }

@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use crate::common::database::{Database, load_graph};
 use crate::common::export::{read_export, slice_text, without_claims};
 use crate::common::shape::{Ids, Shape};
+use crate::common::small_graphs::{SmallCase, store, taken};
 use graph_kernel_tests::data::{read_graph, read_json_lines};
 use graph_kernel_tests::memory_store::MemoryStore;
 use graph_kernel_tests::messages::{MessageCase, message_cases};
 use graph_kernel_tests::shared::shared_or_skip;
-use graph_kernel_tests::vectors::{ExpectedSlice, RecordedSlice, SmallGraph};
+use graph_kernel_tests::vectors::RecordedSlice;
 use kernel::export::document::Export;
 use kernel::graph::content::sha256_hex;
 use kernel::graph::turn::TurnId;
@@ -178,46 +179,9 @@ fn kernel_text(store: &mut MemoryStore, anchor: TurnId, policy: &str) -> String 
     Export::new(&slice, &policy, &|| {}).to_json()
 }
 
-/// One of the small graphs; rows stay JSON for the server to read.
-type Case = SmallGraph<Value, Value>;
-
-fn taken(case: &Case, client: &mut Client) -> ExpectedSlice {
-    let export = read_export(&slice_text(client, case.anchor, &case.policy.to_string()));
-    ExpectedSlice {
-        turn_ids: export.turns.iter().map(|turn| turn.id).collect(),
-        edge_count: export.edges.len(),
-        policy_params_hash: export.policy_params_hash,
-        slice_id: export.slice_id,
-        graph_snapshot_hash: export.graph_snapshot_hash,
-    }
-}
-
-fn store(case: &Case, client: &mut Client) {
-    client
-        .execute(
-            "INSERT INTO public.memory_turns (id, session_id, role, trajectory_phase,
-                 salience_score, trajectory_depth, created_at, content_hash)
-             SELECT id, session_id, role, phase, salience, depth, to_timestamp(created_at),
-                    content_hash
-             FROM json_to_recordset($1::text::json) AS t (
-                 id uuid, session_id text, role text, phase text, salience float8,
-                 depth integer, created_at float8, content_hash text)",
-            &[&case.turns.to_string()],
-        )
-        .unwrap();
-    client
-        .execute(
-            "INSERT INTO public.memory_turn_edges (parent_turn_id, child_turn_id, edge_type)
-             SELECT DISTINCT (e ->> 0)::uuid, (e ->> 1)::uuid, e ->> 2
-             FROM json_array_elements($1::text::json) AS e",
-            &[&case.edges.to_string()],
-        )
-        .unwrap();
-}
-
 #[test]
 fn small_graphs_are_sliced_as_the_specification_asks() {
-    let cases: Vec<Case> = read_json_lines(&data("small-graphs.jsonl.gz"));
+    let cases: Vec<SmallCase> = read_json_lines(&data("small-graphs.jsonl.gz"));
     assert_eq!(cases.len(), 200);
     let database = Database::with_loose_tables("golden_small");
     let mut client = database.connect();

@@ -7,6 +7,7 @@ pub mod export;
 pub mod process;
 pub mod shape;
 pub mod shortage;
+pub mod small_graphs;
 
 use std::io::Write;
 

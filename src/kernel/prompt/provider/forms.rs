@@ -103,6 +103,26 @@ const THOUGHT_KEYS: [&str; 2] = ["reasoningContent", "reasoning_content"];
 const FILE_KEYS: [&str; 4] = ["inlineData", "inline_data", "fileData", "file_data"];
 /// What the result of a server of the Model Context Protocol has beside its content.
 const MCP_KEYS: [&str; 4] = ["isError", "is_error", "structuredContent", "structured_content"];
+/// What a text without a type has beside it in the forms that are known.
+const TEXT_KEYS: [&str; 15] = [
+    "text",
+    "thought",
+    "thoughtSignature",
+    "thought_signature",
+    "signature",
+    "annotations",
+    "citations",
+    "cache_control",
+    "cachePoint",
+    "id",
+    "index",
+    "metadata",
+    "partMetadata",
+    "providerMetadata",
+    "providerOptions",
+];
+/// The keys that name who speaks.
+const SPEAKERS: [&str; 4] = ["role", "author", "sender", "from"];
 /// The tool that runs Gemini's code.
 const CODE_EXECUTION: &str = "code_execution";
 
@@ -138,7 +158,7 @@ impl<'c> Reader<'c> {
                 Some(message) => self.message(&message),
                 None => {
                     let role = Fields::of(json).and_then(|block| block.text("role"));
-                    Some(of_role(role, self.block(json)?))
+                    Some(self.of_role(role, self.block(json)?))
                 }
             },
             _ => None,
@@ -227,10 +247,11 @@ impl<'c> Reader<'c> {
         let (role, blocks) = match message_of(object, is_in_list) {
             Some(message) => {
                 let blocks = self.message(&message)?;
-                let role = message.role.or_else(|| speaker(object));
+                let role = message.role.or_else(|| speaker(object, true));
                 (role, with_beside(blocks, self.beside_message(&message)))
             }
-            None => (object.text("role").or_else(|| speaker(object)), self.block(json)?),
+            None if is_in_list && is_text_of_anybody(object) => return None,
+            None => (speaker(object, type_of(object.0).is_none()), self.block(json)?),
         };
         Some(blocks.into_iter().map(|block| self.spoken(role, block)).collect())
     }
@@ -245,7 +266,9 @@ impl<'c> Reader<'c> {
             |text: &str| Block::Marked(format!("[{}]\n  {}", tool_name(role), self.indented(text)));
         match block {
             Block::Text(text) if text.trim().is_empty() => Block::Text(text),
-            Block::Text(text) if role == Role::Tool.name() => result_of_tool(Block::Text(text)),
+            Block::Text(text) if role == Role::Tool.name() => {
+                self.result_of_tool(Block::Text(text))
+            }
             Block::Text(text) => marked(&text),
             Block::Call(call) if role != Role::Assistant.name() => {
                 marked(&call.described(self.check_interrupts))
@@ -259,6 +282,12 @@ impl<'c> Reader<'c> {
         }
     }
 
+    /// Who says what has a type of the assistant's; what a tool answers is the tool's, whatever its type.
+    fn of_assistant(&self) -> Option<&'static str> {
+        let is_result = self.role == Role::Tool || self.results.get() > 0;
+        (!is_result).then_some(Role::Assistant.name())
+    }
+
     /// The blocks of a message; `None` where its content is of no form that is known.
     fn message<'a>(&self, message: &Message<'a>) -> Option<Blocks<'a>> {
         let body = Fields(message.body);
@@ -266,7 +295,7 @@ impl<'c> Reader<'c> {
             Some(call) => (vec![self.result(&[body], &RESULTS_OF_MESSAGES, Some(call))], None),
             None => self.contents(body),
         };
-        blocks = of_role(message.role, blocks);
+        blocks = self.of_role(message.role, blocks);
         let is_in_content = !blocks.is_empty();
         let kwargs = body.object("additional_kwargs");
         let of_kwargs = |key| kwargs.and_then(|kwargs| kwargs.get(key));
@@ -322,7 +351,9 @@ impl<'c> Reader<'c> {
         // An output beside calls is likely that of a tool.
         let output = body.text("output").filter(|_| body.get("tool_calls").is_none());
         let others = body.text("text").or(output).or(transcript).filter(|_| !is_in_content);
-        let said = body.text("refusal").or(others).map(|text| Block::Text(text.into()));
+        let refusal = body.text("refusal").map(|text| Block::Text(text.into()));
+        let refusal = refusal.map(|text| self.spoken(self.of_assistant(), text));
+        let said = refusal.or_else(|| others.map(|text| Block::Text(text.into())));
         let items = self.list(body.array("output").unwrap_or_default()).into_iter();
         let mut more: Blocks<'a> = items.chain(said).collect();
         if !more.is_empty() {
@@ -341,6 +372,29 @@ impl<'c> Reader<'c> {
         }
     }
 
+    /// The blocks of a role: what a tool says is results.
+    fn of_role<'a>(&self, role: Option<&str>, blocks: Blocks<'a>) -> Blocks<'a> {
+        match role.map(role_name) {
+            Some("tool") => blocks.into_iter().map(|block| self.result_of_tool(block)).collect(),
+            _ => blocks,
+        }
+    }
+
+    /// What a tool says or shows is a result, whatever call it is of.
+    pub(super) fn result_of_tool<'a>(&self, block: Block<'a>) -> Block<'a> {
+        let text = match block {
+            Block::Text(text) => text,
+            Block::Marked(text) => text.into(),
+            Block::Other(other) if !other.is_thought() => {
+                let text = Some(other.text(self.check_interrupts)).filter(|text| !text.is_empty());
+                text.unwrap_or_else(|| other.described(self.check_interrupts)).into()
+            }
+            block => return block,
+        };
+        let is_blank = text.trim().is_empty();
+        Block::Result(CallResult { call: None, text, is_error: false, is_blank })
+    }
+
     /// A block or an item; `None` where it is not known.
     fn block<'a>(&self, json: &'a JsonValue<'a>) -> Option<Blocks<'a>> {
         let block = Fields::of(json).filter(|block| !is_of_chatgpt(*block))?;
@@ -348,6 +402,7 @@ impl<'c> Reader<'c> {
         let role = match kind {
             "user-prompt" | "retry-prompt" => Some(Role::User.name()),
             "system-prompt" => Some(Role::System.name()),
+            "output_text" | "refusal" => self.of_assistant(),
             _ => None,
         };
         let blocks = match form_in(kind, block)? {
@@ -552,18 +607,43 @@ fn is_call_or_result(object: Fields<'_>) -> bool {
     }
 }
 
-/// Who speaks in an object without a role, by the keys that Claude's export, Google ADK and Pydantic AI have for it. A
-/// name of somebody says no role.
-fn speaker<'a>(object: Fields<'a>) -> Option<&'a str> {
-    let author = object.object("author").and_then(|author| author.text("role"));
+/// Who speaks in an object: its role, or what the keys of Claude's export, Google ADK and Pydantic AI name. The name of
+/// somebody counts where it cannot be the author of a file or the sender of a call.
+fn speaker<'a>(object: Fields<'a>, by_name: bool) -> Option<&'a str> {
+    let named = |key| {
+        let inner = object.object(key);
+        object.text(key).or_else(|| inner?.first_text(&["role", "name"]))
+    };
     let kind = object.array("parts").and_then(|_| match object.text("kind")? {
         "request" => Some(Role::User.name()),
         "response" => Some(Role::Assistant.name()),
         _ => None,
     });
-    let named = ["sender", "author", "from"].into_iter().filter_map(|key| object.text(key));
+    let others = || SPEAKERS[1..].iter().filter_map(|key| named(key));
     let is_role = |name: &&str| Role::from_name(role_name(name)).is_some();
-    named.chain(author).chain(kind).find(is_role)
+    let role = named(SPEAKERS[0]).or_else(|| others().chain(kind).find(is_role));
+    role.or_else(|| others().next().filter(|_| by_name))
+}
+
+/// Whether an object is a text of which nothing says who speaks: it has no type, and keys that nobody knows.
+fn is_text_of_anybody(object: Fields<'_>) -> bool {
+    let Entries(entries) = object.0;
+    let keys = [
+        &TEXT_KEYS[..],
+        &CALL_KEYS,
+        &RESULT_KEYS,
+        &CODE_KEYS,
+        &CODE_RESULT_KEYS,
+        &THOUGHT_KEYS,
+        &FILE_KEYS,
+        &MCP_KEYS,
+    ];
+    type_of(object.0).is_none()
+        && object.text("text").is_some()
+        && speaker(object, true).is_none()
+        && entries
+            .iter()
+            .any(|(key, value)| is_filled(value) && !keys.iter().any(|keys| keys.contains(&&**key)))
 }
 
 /// Whether an object is a content of ChatGPT's.
@@ -599,31 +679,12 @@ pub(super) fn has_known(items: &[JsonValue<'_>]) -> bool {
             Some(kind) => form_in(kind, item).is_some(),
             None => {
                 let keys = [&CALL_KEYS[..], &RESULT_KEYS, &CODE_KEYS, &CODE_RESULT_KEYS];
-                item.0.text("text").is_some()
+                item.0.text("text").is_some() && !is_text_of_anybody(item)
                     || keys.iter().any(|keys| item.first_object(keys).is_some())
             }
         };
         !is_of_chatgpt(item) && (is_of_mcp(item) || message_of(item, true).is_some() || is_block())
     })
-}
-
-/// The blocks of a role: of a tool's, texts are results.
-fn of_role<'a>(role: Option<&str>, blocks: Blocks<'a>) -> Blocks<'a> {
-    match role.map(role_name) {
-        Some("tool") => blocks.into_iter().map(result_of_tool).collect(),
-        _ => blocks,
-    }
-}
-
-/// What a tool says is a result, whatever call it is of.
-pub(super) fn result_of_tool(block: Block<'_>) -> Block<'_> {
-    let text = match block {
-        Block::Text(text) => text,
-        Block::Marked(text) => text.into(),
-        block => return block,
-    };
-    let is_blank = text.trim().is_empty();
-    Block::Result(CallResult { call: None, text, is_error: false, is_blank })
 }
 
 fn is_thought(block: &Block<'_>) -> bool {

@@ -6,7 +6,7 @@ use crate::graph::turn::Role;
 use crate::json::{JsonError, JsonLimits, JsonReader, JsonValue, compact_text, jsonb_text};
 use crate::messages::MAX_MESSAGE_BYTES;
 use crate::prompt::provider::PromptMessage;
-use crate::prompt::provider::forms::{Beside, Reader, result_of_tool, with_beside};
+use crate::prompt::provider::forms::{Beside, Reader, with_beside};
 use crate::prompt::provider::other::Other;
 use crate::prompt::provider::sequence::{indented, tool_name};
 
@@ -178,16 +178,10 @@ pub(super) fn blocks<'a>(
         let texts = [Some(content), is_unread.then_some(UNREAD)].into_iter().flatten();
         texts.map(|text| Block::Text(text.into())).chain(beside).collect()
     };
-    let block = |block| match block {
-        Block::Text(_) | Block::Marked(_) if message.role == Role::Tool => result_of_tool(block),
-        Block::Other(other) if message.role == Role::Tool && !other.is_thought() => {
-            let text = Some(other.text(check_interrupts)).filter(|text| !text.is_empty());
-            let text = text.unwrap_or_else(|| other.described(check_interrupts));
-            result_of_tool(Block::Text(text.into()))
-        }
-        block => block,
-    };
-    blocks.into_iter().map(block).collect()
+    match message.role {
+        Role::Tool => blocks.into_iter().map(|block| reader.result_of_tool(block)).collect(),
+        _ => blocks,
+    }
 }
 
 /// Whether a payload is a string of JSON: so stands one that no jsonb can hold.

@@ -191,8 +191,7 @@ fn recalled_text(
         let is_own = |block: &Block<'_>| match block {
             Block::Text(_) => true,
             Block::Other(other) => other.is_known(),
-            Block::Marked(_) => false,
-            Block::Call(_) | Block::Result(_) => message.role == Role::Tool,
+            Block::Marked(_) | Block::Call(_) | Block::Result(_) => false,
         };
         let content = content.filter(|_| blocks.iter().all(is_own));
         let text = content.or_else(|| text_of(message.role, blocks, check_interrupts));
@@ -294,11 +293,11 @@ impl<'a> Sequence<'a, '_> {
                 Block::Other(other) => content.extend(self.other(other, role)),
                 // Some applications store a call with the place of its result.
                 Block::Result(result) if role == Role::Assistant && result.is_blank => {}
-                Block::Result(result) => {
-                    let text = indented(&result.text, self.check_interrupts);
-                    content.push(Content::Text(format!("{LONE_RESULT}\n  {text}").into()));
-                }
+                Block::Result(result) => content.push(self.lone(&result.text)),
                 // What others than the assistant store is not to be taken for what it has called.
+                Block::Call(call) if role == Role::Tool => {
+                    content.push(self.lone(&call.described(self.check_interrupts)));
+                }
                 Block::Call(call) if role != Role::Assistant => {
                     content.push(Content::Text(call.described(self.check_interrupts).into()));
                 }
@@ -336,6 +335,12 @@ impl<'a> Sequence<'a, '_> {
             (_, Some(Sent::User(recalled))) if joins => recalled.extend(content),
             _ => self.sent.push(Sent::User(content)),
         }
+    }
+
+    /// A result whose call is not there.
+    fn lone(&self, text: &str) -> Content<'a> {
+        let text = indented(text, self.check_interrupts);
+        Content::Text(format!("{LONE_RESULT}\n  {text}").into())
     }
 
     /// A block of a provider's form as it is, where that form is written, else the text that stands for it.
