@@ -61,6 +61,7 @@ const INTERNAL: &[&str] = &[
     "is_applying",
     "is_kid",
     "is_text",
+    "json_text",
     "kept_by_others",
     "list_kept",
     "list_keys",
