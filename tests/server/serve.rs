@@ -315,6 +315,38 @@ fn what_a_client_gave_up_does_not_run_on() {
     database.drop_role(&role);
 }
 
+/// Whoever owns a table can have code that goes on after a cancel.
+#[test]
+fn what_traps_its_cancel_is_ended() {
+    let database = database("trapped");
+    let role = reader(&database);
+    let mut client = database.connect();
+    execute(
+        &mut client,
+        "CREATE FUNCTION traps() RETURNS boolean LANGUAGE plpgsql AS $$BEGIN \
+           LOOP BEGIN LOOP BEGIN PERFORM pg_sleep(1000); EXCEPTION WHEN query_canceled THEN NULL; END; END LOOP; \
+           EXCEPTION WHEN query_canceled THEN NULL; END; END LOOP; RETURN true; END$$; \
+         ALTER TABLE memory_turns ENABLE ROW LEVEL SECURITY; \
+         CREATE POLICY reads ON memory_turns USING (public.traps())",
+    );
+    let user = format!("user={role}");
+    let arguments = ["--no-token", "--database", &user, "--connections", "1", "--timeout", "1"];
+    let service = Service::start(&database, &arguments);
+    // Of a client that waits.
+    assert_eq!(service.get("/page/sessions").refusal(), (504, "", "TIMEOUT"));
+    wait_for(&mut client, 0);
+    // Of a client that has gone.
+    let mut stream = TcpStream::connect(service.address).unwrap();
+    write!(stream, "GET /page/sessions HTTP/1.1\r\nHost: {}\r\n\r\n", service.address).unwrap();
+    wait_for(&mut client, 1);
+    drop(stream);
+    wait_for(&mut client, 0);
+    execute(&mut client, "ALTER POLICY reads ON memory_turns USING (true)");
+    assert_eq!(service.get("/page/sessions").body[0]["session_id"], "s");
+    drop(service);
+    database.drop_role(&role);
+}
+
 #[test]
 fn more_requests_than_the_rate_are_told_when_to_come_again() {
     let database = database("rate");
@@ -361,6 +393,44 @@ fn the_database_is_asked_for_its_health_once_a_second() {
     }
     let asked = commits() - before;
     assert!(asked < 150, "{asked} transactions");
+}
+
+/// Also where those who ask do not wait for the answer.
+#[test]
+fn probes_that_leave_ask_for_nothing_more() {
+    let database = database("probes");
+    let role = reader(&database);
+    let mut client = database.connect();
+    // The question waits for this lock.
+    execute(&mut client, "BEGIN; LOCK TABLE memory_turns");
+    let user = format!("user={role}");
+    let service = Service::start(&database, &["--database", &user]);
+    let probe = || {
+        let mut stream = TcpStream::connect(service.address).unwrap();
+        write!(stream, "GET /health/ready HTTP/1.1\r\nHost: {}\r\n\r\n", service.address).unwrap();
+        thread::sleep(Duration::from_millis(30));
+    };
+    let mut other = database.connect();
+    let mut waiting = || -> Vec<i32> {
+        let query = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() \
+                     AND application_name = 'graph-kernel' AND wait_event_type = 'Lock'";
+        other.query(query, &[]).unwrap().iter().map(|row| row.get(0)).collect()
+    };
+    let end = Instant::now() + Duration::from_secs(10);
+    let first = loop {
+        probe();
+        let waiting = waiting();
+        if !waiting.is_empty() {
+            break waiting;
+        }
+        assert!(Instant::now() < end, "no question waits");
+    };
+    (0..20).for_each(|_| probe());
+    thread::sleep(Duration::from_millis(300));
+    assert_eq!(waiting(), first);
+    execute(&mut client, "COMMIT");
+    drop(service);
+    database.drop_role(&role);
 }
 
 #[test]

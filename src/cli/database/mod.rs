@@ -11,7 +11,7 @@ mod tls;
 
 use postgres::fallible_iterator::FallibleIterator;
 use postgres::types::{FromSql, ToSql, Type};
-use postgres::{Client, CopyInWriter, Row};
+use postgres::{Client, CopyInWriter, Row, SimpleQueryMessage};
 use serde_json::Value;
 
 pub(crate) use self::password_file::is_private;
@@ -27,6 +27,13 @@ pub(crate) type Parameters<'a> = &'a [(&'a (dyn ToSql + Sync), Type)];
 const BEGIN: &str = "\
     BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL search_path = pg_catalog, pg_temp; \
     SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO'; SET LOCAL client_connection_check_interval = '1s'; ";
+
+/// What ends every beginning of a transaction: the server process, and when it began.
+const WHICH: &str = "SELECT pg_backend_pid(), now()";
+
+/// Ends the session of that transaction, if it still runs.
+const END_SESSION: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+    WHERE pid = $1::text::integer AND xact_start = $2::text::timestamptz";
 
 /// The name of the chosen graph, and what it is.
 const DESCRIBED: &str =
@@ -85,6 +92,13 @@ impl From<postgres::Error> for QueryError {
     }
 }
 
+/// Which transaction of a server it is. A pooler gives each one another process.
+#[derive(Clone)]
+pub(crate) struct TransactionId {
+    process: String,
+    begun: String,
+}
+
 /// A connection.
 pub(crate) struct Database {
     /// None after an answer that is too long.
@@ -129,14 +143,29 @@ impl Database {
     }
 
     /// Begins a transaction with these commands.
-    pub(crate) fn begin(&mut self, commands: &str) -> Result<(), postgres::Error> {
+    pub(crate) fn begin(&mut self, commands: &str) -> Result<TransactionId, postgres::Error> {
         self.is_in_transaction = true;
-        self.client().batch_execute(&format!("{BEGIN}{commands}"))?;
+        let messages = self.client().simple_query(&format!("{BEGIN}{commands};{WHICH}"))?;
+        let last = messages.iter().rev().find_map(|message| match message {
+            SimpleQueryMessage::Row(row) => Some(row),
+            _ => None,
+        });
+        let text = |column| last.and_then(|row| row.get(column)).unwrap_or_default().to_owned();
+        let transaction = TransactionId { process: text(0), begun: text(1) };
         if let Some(graph) = self.graph.clone() {
             let set = "SELECT set_config('graph_kernel.graph', $1, true)";
             self.client().execute_typed(set, &[(&graph, Type::TEXT)])?;
         }
-        Ok(())
+        Ok(transaction)
+    }
+
+    /// Ends the session of a transaction that goes on after its cancels: one of the same role may.
+    fn end_session(&mut self, transaction: &TransactionId) -> Result<(), postgres::Error> {
+        self.begin("")?;
+        let parameters: Parameters =
+            &[(&transaction.process, Type::TEXT), (&transaction.begun, Type::TEXT)];
+        self.client().execute_typed(END_SESSION, parameters)?;
+        self.roll_back()
     }
 
     pub(crate) fn commit(&mut self) -> Result<(), postgres::Error> {

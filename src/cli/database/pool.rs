@@ -11,7 +11,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use super::tls::Canceller;
-use super::{Database, Place, QueryError, server_error};
+use super::{Database, Place, QueryError, TransactionId, server_error};
 use crate::Failure;
 
 /// How long work waits for a connection.
@@ -22,6 +22,12 @@ const MAX_IDLE: Duration = Duration::from_secs(60);
 
 /// After how long work that was given up is cancelled again: a request that comes between two statements is lost.
 const CANCEL_AGAIN: Duration = Duration::from_millis(100);
+
+/// How long a statement may go on after a cancel, as code of a policy can, before its session is ended.
+const MAX_CANCEL: Duration = Duration::from_secs(2);
+
+/// How much longer than one statement a call may take.
+const MAX_MORE: Duration = Duration::from_secs(10);
 
 /// What a transaction may do.
 #[derive(Clone, Copy)]
@@ -47,6 +53,8 @@ pub(crate) enum FaultKind {
     Unreachable,
     /// Every connection that there may be is in use.
     Busy,
+    /// It has not answered in time.
+    Late,
     /// The answer is longer than is held in memory.
     TooLong,
     /// What the role is better not asked to do.
@@ -63,7 +71,11 @@ impl Fault {
             FaultKind::Server(error) => {
                 matches!(error.parsed_severity(), Some(Severity::Fatal | Severity::Panic))
             }
-            FaultKind::Busy | FaultKind::TooLong | FaultKind::Forbidden | FaultKind::Own => false,
+            FaultKind::Busy
+            | FaultKind::Late
+            | FaultKind::TooLong
+            | FaultKind::Forbidden
+            | FaultKind::Own => false,
         }
     }
 
@@ -136,27 +148,43 @@ struct Running {
     is_given_up: bool,
     /// What cancels the statement that runs.
     canceller: Option<Canceller>,
+    /// The transaction that it is in.
+    transaction: Option<TransactionId>,
 }
 
 /// Somebody who waits for work. Where this is dropped before the work has ended, it is cancelled.
-struct Waiting(Weak<Mutex<Running>>);
+struct Waiting {
+    pool: Arc<Pool>,
+    running: Weak<Mutex<Running>>,
+}
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        let Some(running) = self.0.upgrade() else { return };
+        let Some(running) = self.running.upgrade() else { return };
         locked(&running).is_given_up = true;
-        let running = self.0.clone();
+        let (pool, running) = (Arc::clone(&self.pool), self.running.clone());
         if let Ok(runtime) = Handle::try_current() {
-            runtime.spawn_blocking(move || cancel(&running));
+            runtime.spawn_blocking(move || end(&pool.place, &running));
         }
     }
 }
 
-/// Cancels until the work has ended.
-fn cancel(running: &Weak<Mutex<Running>>) {
+/// Cancels until the work has ended, and ends the session of what goes on.
+fn end(place: &Place, running: &Weak<Mutex<Running>>) {
+    let mut begun = Instant::now();
     while let Some(running) = running.upgrade() {
-        let canceller = locked(&running).canceller.clone();
+        let (canceller, transaction) = {
+            let running = locked(&running);
+            (running.canceller.clone(), running.transaction.clone())
+        };
         drop(running);
+        if let Some(transaction) = transaction.filter(|_| begun.elapsed() >= MAX_CANCEL) {
+            // It may fail, as where the role has no connection left: then it is tried again.
+            if let Ok(mut database) = place.connect() {
+                _ = database.end_session(&transaction);
+            }
+            begun = Instant::now();
+        }
         if let Some(canceller) = canceller {
             canceller.cancel();
         }
@@ -195,10 +223,15 @@ impl Pool {
             return Err(Fault { text, kind: FaultKind::Busy });
         };
         let (pool, running) = (Arc::clone(self), Arc::default());
-        let waiting = Waiting(Arc::downgrade(&running));
+        let waiting = Waiting { pool: Arc::clone(self), running: Arc::downgrade(&running) };
         let lease = Lease { pool, running, _permit: permit };
-        let done = spawn_blocking(move || work(&lease)).await;
+        let most = Duration::from_secs(self.statement_seconds.into()) + MAX_MORE;
+        let done = timeout(most, spawn_blocking(move || work(&lease))).await;
         drop(waiting);
+        let Ok(done) = done else {
+            let text = "the database has not answered in time".to_owned();
+            return Err(Fault { text, kind: FaultKind::Late });
+        };
         done.map_err(|_| Fault::from("the call has failed within the program".to_owned()))
     }
 
@@ -238,6 +271,7 @@ impl Lease {
         let is_given_up = {
             let mut running = locked(&self.running);
             running.canceller = None;
+            running.transaction = None;
             running.is_given_up
         };
         // A request to cancel may still be on its way to one that was given up.
@@ -258,7 +292,10 @@ impl Lease {
             }
             self.may_cancel(&connection.database)?;
             match connection.database.begin(&commands).map_err(Fault::from) {
-                Ok(()) => return Ok(connection),
+                Ok(transaction) => {
+                    locked(&self.running).transaction = Some(transaction);
+                    return Ok(connection);
+                }
                 Err(fault) if fault.is_unreachable() => {}
                 Err(fault) => return Err(fault),
             }
@@ -266,7 +303,7 @@ impl Lease {
         let unreachable = |text| Fault { text, kind: FaultKind::Unreachable };
         let mut database = self.pool.place.connect().map_err(unreachable)?;
         self.may_cancel(&database)?;
-        database.begin(&commands)?;
+        locked(&self.running).transaction = Some(database.begin(&commands)?);
         let schema = database.schema()?;
         Ok(Connection { database, schema })
     }

@@ -70,6 +70,7 @@ impl From<Fault> for Refusal {
         match fault.kind {
             FaultKind::Server(error) => Refusal::of_server(&error),
             FaultKind::Busy => Refusal::unavailable(fault.text),
+            FaultKind::Late => Refusal::new(StatusCode::GATEWAY_TIMEOUT, "TIMEOUT", fault.text),
             FaultKind::Unreachable => {
                 tell(&fault.text);
                 Refusal::unavailable(

@@ -1,5 +1,6 @@
 //! What the published service answers: slices, policies, tokens, health.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::Json;
@@ -11,6 +12,7 @@ use postgres::types::Type;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use tokio::spawn;
 use tokio::sync::Mutex;
 use uuid::Uuid;
 
@@ -245,30 +247,39 @@ pub(super) async fn verify_token(
 
 /// What the database last said of its health, or why it did not, and when. Probes need no token: however many there
 /// are, they are one question a second.
-pub(in crate::serve) type LastHealth = Mutex<Option<(Instant, Result<String, String>)>>;
+pub(in crate::serve) type LastHealth = Arc<Mutex<Option<(Instant, Result<String, String>)>>>;
 
 /// How long such an answer is given again.
 const HEALTH_HOLDS: Duration = Duration::from_secs(1);
 
 async fn asked_for_health(service: &Shared) -> Result<String, String> {
-    let mut last = service.health.lock().await;
+    let mut last = Arc::clone(&service.health).lock_owned().await;
     if let Some((when, answer)) = &*last
         && when.elapsed() < HEALTH_HOLDS
     {
         return answer.clone();
     }
+    // A question goes on where who asked it has gone: else the next one would ask again.
+    let service = Arc::clone(service);
+    let question = spawn(async move {
+        let answer = answer_of_health(&service).await;
+        *last = Some((Instant::now(), answer.clone()));
+        answer
+    });
+    question.await.unwrap_or_else(|_| Err("the question has failed within the program".to_owned()))
+}
+
+async fn answer_of_health(service: &Shared) -> Result<String, String> {
     let query = "SELECT {schema}.graph_api_health()::text";
     let asked = service.read(move |transaction| transaction.text(query, &[])).await;
     // Who asks has no token: what the server says is not for him.
-    let answer = asked.map(Option::unwrap_or_default).map_err(|refusal| match refusal.sqlstate {
+    asked.map(Option::unwrap_or_default).map_err(|refusal| match refusal.sqlstate {
         None => refusal.message,
         Some(sqlstate) => {
             tell(&format!("the database is not ready: SQLSTATE {sqlstate}"));
             "the database is not ready; the log of the service has the SQLSTATE".to_owned()
         }
-    });
-    *last = Some((Instant::now(), answer.clone()));
-    answer
+    })
 }
 
 pub(super) async fn health(State(service): State<Shared>) -> Result<Response, ServiceError> {
