@@ -395,44 +395,6 @@ fn the_database_is_asked_for_its_health_once_a_second() {
     assert!(asked < 150, "{asked} transactions");
 }
 
-/// Also where those who ask do not wait for the answer.
-#[test]
-fn probes_that_leave_ask_for_nothing_more() {
-    let database = database("probes");
-    let role = reader(&database);
-    let mut client = database.connect();
-    // The question waits for this lock.
-    execute(&mut client, "BEGIN; LOCK TABLE memory_turns");
-    let user = format!("user={role}");
-    let service = Service::start(&database, &["--database", &user]);
-    let probe = || {
-        let mut stream = TcpStream::connect(service.address).unwrap();
-        write!(stream, "GET /health/ready HTTP/1.1\r\nHost: {}\r\n\r\n", service.address).unwrap();
-        thread::sleep(Duration::from_millis(30));
-    };
-    let mut other = database.connect();
-    let mut waiting = || -> Vec<i32> {
-        let query = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() \
-                     AND application_name = 'graph-kernel' AND wait_event_type = 'Lock'";
-        other.query(query, &[]).unwrap().iter().map(|row| row.get(0)).collect()
-    };
-    let end = Instant::now() + Duration::from_secs(10);
-    let first = loop {
-        probe();
-        let waiting = waiting();
-        if !waiting.is_empty() {
-            break waiting;
-        }
-        assert!(Instant::now() < end, "no question waits");
-    };
-    (0..20).for_each(|_| probe());
-    thread::sleep(Duration::from_millis(300));
-    assert_eq!(waiting(), first);
-    execute(&mut client, "COMMIT");
-    drop(service);
-    database.drop_role(&role);
-}
-
 #[test]
 fn a_connection_that_is_lost_is_made_again() {
     let database = database("lost");
