@@ -53,13 +53,14 @@ BEGIN ATOMIC
     JOIN pg_class AS r ON r.oid = g.tgrelid
     CROSS JOIN LATERAL (
         -- Each ends in a zero byte. A backslash of theirs is encoded as two: as \134, none stands before the digits
-        -- 000. What is too long to be looked into is as if there were none, as are those of a partition's trigger, which
+        -- 000. What is too long to be looked into is as if there were none. So are those of a partition's trigger: they
         -- are its table's.
         SELECT (string_to_array(replace(encode(short.bytes, 'escape'), '\\', '\134'), '\000'))[:short.count]
                    AS arguments, short.count
         FROM (SELECT CASE WHEN is_short THEN g.tgargs ELSE '' END AS bytes,
                      CASE WHEN is_short THEN g.tgnargs ELSE 0 END AS count
-              FROM (SELECT octet_length(g.tgargs) <= 8192 AND g.tgnargs <= 8 AND g.tgparentid = 0 AS is_short) AS size) AS short
+              FROM (SELECT octet_length(g.tgargs) <= 8192 AND g.tgnargs <= 8 AND g.tgparentid = 0 AS is_short)
+                       AS size) AS short
     ) AS given
     CROSS JOIN LATERAL (
         SELECT given.arguments[3:given.count - CASE WHEN last.graph IS NULL THEN 0 ELSE 1 END] AS trust, last.graph
@@ -199,7 +200,8 @@ CREATE FUNCTION graph_kernel.promoting_tables(graph text) RETURNS TABLE (
 LANGUAGE sql STABLE STRICT PARALLEL SAFE ROWS 5
 SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
-    SELECT g.place, g.reference, g.document, g.turns, bool_or(g.is_reference AND (t.is_read OR near.by_store)), t.is_read
+    SELECT g.place, g.reference, g.document, g.turns, bool_or(g.is_reference AND (t.is_read OR near.by_store)),
+           t.is_read
     FROM graph_kernel.promoting_triggers() AS g
     CROSS JOIN LATERAL (
         -- By their numbers: a name may be another one by now.

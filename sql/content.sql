@@ -22,7 +22,7 @@ CREATE FUNCTION graph_kernel.char_count(content text) RETURNS integer
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 10;
 COMMENT ON FUNCTION graph_kernel.char_count(text) IS
     'how many characters a text has; bytes that are not UTF-8 are replaced';
-CREATE FUNCTION graph_kernel.json_text(json jsonb) RETURNS text
+CREATE FUNCTION graph_kernel.json_text(document jsonb) RETURNS text
     AS 'MODULE_PATHNAME', 'json_text_wrapper'
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 10 SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION graph_kernel.json_text(jsonb) IS 'the text of a jsonb; NULL where it is longer than 64 MiB';

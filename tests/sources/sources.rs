@@ -28,6 +28,7 @@ const IN_SIGNATURES: &[&str] = &[
     "Oid",
     "Option",
     "Policy",
+    "StoredJsonb",
     "StoredText",
     "TableIterator",
     "Text",
