@@ -148,9 +148,9 @@ impl StoredJsonb {
     /// The datum is a jsonb.
     unsafe fn text_bytes(self) -> usize {
         let mut bytes = 0;
-        // SAFETY: a jsonb is read after detoasting, which gives a copy that is freed here, or itself. The iterator reads
-        // within it, and frees itself at its end; else it ends with the memory context of the call. Of the value only
-        // the member that its type names is read. A number is what numeric_out takes; its result is freed once.
+        // SAFETY: a jsonb is read after detoasting, which gives a copy that is freed here, or itself. The iterator
+        // reads within it, and frees itself at its end; else it ends with the memory context of the call. Of the value
+        // only the member that its type names is read. A number is what numeric_out takes; its result is freed once.
         unsafe {
             let stored: *mut pg_sys::varlena = self.0.cast_mut_ptr();
             let jsonb = pg_sys::pg_detoast_datum(stored);
