@@ -567,21 +567,24 @@ BEGIN
 
     -- Only partitions inherit triggers.
     RETURN QUERY
-    WITH RECURSIVE descendant (guard, name, call, child) AS (
-        SELECT g.guard, g.name, g.call, h.inhrelid
-        FROM graph_kernel.promoting_triggers() AS g JOIN pg_inherits AS h ON h.inhparent = g.place
-        WHERE g.bad_arguments = '{}'
+    WITH RECURSIVE guard AS MATERIALIZED (
+        -- Each child repeats it: a command with a longer one is not given.
+        SELECT g.guard, g.place, g.name, CASE WHEN octet_length(g.call) <= 4096 THEN g.call END AS call
+        FROM graph_kernel.promoting_triggers() AS g WHERE g.bad_arguments = '{}'
+    ), descendant (top, child) AS (
+        SELECT h.inhparent, h.inhrelid FROM pg_inherits AS h WHERE h.inhparent IN (SELECT g.place FROM guard AS g)
         UNION
-        SELECT d.guard, d.name, d.call, h.inhrelid FROM descendant AS d JOIN pg_inherits AS h ON h.inhparent = d.child
+        SELECT d.top, h.inhrelid FROM descendant AS d JOIN pg_inherits AS h ON h.inhparent = d.child
     ), bare AS (
-        SELECT d.name, d.child::regclass AS place, d.call, d.guard
-        FROM descendant AS d JOIN pg_trigger AS g ON g.oid = d.guard
+        SELECT o.guard, o.name, d.child::regclass AS place, o.call
+        FROM descendant AS d JOIN guard AS o ON o.place = d.top JOIN pg_trigger AS g ON g.oid = o.guard
         WHERE NOT EXISTS (SELECT FROM pg_trigger AS own
                           WHERE own.tgrelid = d.child AND own.tgfoid = g.tgfoid AND own.tgargs = g.tgargs)
     )
     SELECT 'promotion_children', d.place IS NULL, CASE WHEN d.place IS NULL THEN 0 ELSE 1 END::bigint,
-           'tables that inherit from one that promotes and take rows without its trigger',
-           graph_kernel.whole_command(CASE WHEN d.place IS NOT NULL THEN
+           'tables that inherit from one that promotes and take rows without its trigger'
+           || coalesce(': ' || CASE WHEN d.call IS NULL THEN d.place::text END, ''),
+           graph_kernel.whole_command(CASE WHEN d.call IS NOT NULL THEN
                format('DO %L;', format(
                    'BEGIN CREATE CONSTRAINT TRIGGER %1$I AFTER INSERT OR UPDATE ON %2$s NOT DEFERRABLE FOR EACH'
                    ' ROW EXECUTE FUNCTION %3$s; ALTER TABLE %2$s ENABLE ALWAYS TRIGGER %1$I; END',
@@ -620,16 +623,16 @@ BEGIN
             RETURN NEXT;
             check_name := 'kept_references';
             ok := true;
-            SELECT coalesce(sum(CASE WHEN t.is_read
-                                THEN graph_kernel.missing_references(name, t.place, t.reference) END), 0),
+            SELECT coalesce(sum(t.missing), 0),
                    'rows that refer to documents which are not in the store'
                    || CASE WHEN row_security_active(store::oid) THEN ', or which row security hides from this role'
                            ELSE '' END || coalesce('; not counted: '
-                       || graph_kernel.text_prefix(string_agg(CASE WHEN NOT t.is_read THEN t.place::text END, ', '
+                       || graph_kernel.text_prefix(string_agg(CASE WHEN t.missing IS NULL THEN t.place::text END, ', '
                                                               ORDER BY t.place::text), 100000), '')
             INTO count, detail
-            FROM (SELECT t.place, t.reference, bool_and(t.is_read) AS is_read
-                  FROM graph_kernel.promoting_tables(name) AS t WHERE t.may_refer GROUP BY 1, 2) AS t;
+            FROM (SELECT t.place, CASE WHEN bool_and(t.is_read)
+                                       THEN graph_kernel.missing_references(name, t.place, t.reference) END AS missing
+                  FROM graph_kernel.promoting_tables(name) AS t WHERE t.may_refer GROUP BY t.place, t.reference) AS t;
             hint := NULL;
             RETURN NEXT;
         END IF;

@@ -33,9 +33,9 @@ COMMENT ON FUNCTION graph_kernel.unfit_documents(text) IS
     'the rows of the store of a graph that are not what their documents say';
 CREATE FUNCTION graph_kernel.missing_references(graph text, place oid, reference text) RETURNS bigint
     AS 'MODULE_PATHNAME', 'missing_references_wrapper'
-    LANGUAGE c STABLE STRICT PARALLEL RESTRICTED COST 1000000 SET search_path = pg_catalog, pg_temp;
+    LANGUAGE c STABLE STRICT PARALLEL UNSAFE COST 1000000 SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION graph_kernel.missing_references(text, oid, text) IS
-    'how many rows of a table refer to documents that the store of a graph has not';
+    'how many rows of a table refer to documents that the store of a graph has not; NULL where it cannot be read';
 CREATE FUNCTION graph_kernel.count_references(place oid, reference text) RETURNS TABLE (key text, found bigint)
     AS 'MODULE_PATHNAME', 'count_references_wrapper'
     LANGUAGE c STABLE STRICT PARALLEL UNSAFE COST 1000000 ROWS 1000 SET search_path = pg_catalog, pg_temp;

@@ -59,7 +59,7 @@ fn unfit_documents(
 }
 
 #[pg_extern(sql = false)]
-fn missing_references(graph: TextArg, place: pg_sys::Oid, reference: TextArg) -> i64 {
+fn missing_references(graph: TextArg, place: pg_sys::Oid, reference: TextArg) -> Option<i64> {
     kept::missing_references(&graph, place, &reference).or_raise()
 }
 

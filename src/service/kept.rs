@@ -228,13 +228,22 @@ fn fault_of(row: &StoredRow) -> Result<Option<&'static str>, SqlError> {
     Ok((!fits).then_some("other_columns"))
 }
 
-/// How many rows of a table refer to documents that the store of a graph has not.
+/// How many rows of a table refer to documents that the store of a graph has not; `None` where the table cannot be
+/// read.
 ///
 /// # Errors
-/// As [`StoreTable::of`] and [`PromotingRows::of`].
-pub fn missing_references(graph: &str, table: pg_sys::Oid, column: &str) -> Result<i64, SqlError> {
-    let rows = PromotingRows::of(table, &json!({ "reference": column }))?;
-    Ok(store::missing_references(&StoreTable::of(graph)?, &rows))
+/// As [`StoreTable::of`].
+pub fn missing_references(
+    graph: &str,
+    table: pg_sys::Oid,
+    column: &str,
+) -> Result<Option<i64>, SqlError> {
+    let store = StoreTable::of(graph)?;
+    let missing = || {
+        let rows = PromotingRows::of(table, &json!({ "reference": column }))?;
+        Ok::<_, SqlError>(store::missing_references(&store, &rows))
+    };
+    Ok(guarded(missing).and_then(Result::ok))
 }
 
 /// The keys that rows of a table refer to, each with their number; `None` where the table cannot be read.

@@ -68,6 +68,7 @@ CREATE TABLE bad (k int, ids uuid[]);
 CREATE CONSTRAINT TRIGGER t AFTER INSERT OR UPDATE ON bad NOT DEFERRABLE FOR EACH ROW
     EXECUTE FUNCTION graph_require_admissible('ref=k', 'ids');
 SELECT * FROM pg_temp.lists();
+SELECT ok, count, detail FROM graph_check() WHERE check_name = 'kept_references';
 DROP TABLE bad;
 CREATE DOMAIN number AS int;
 CREATE TABLE bad (k number, ids uuid[]);
@@ -80,6 +81,7 @@ CREATE UNLOGGED TABLE bad_1 PARTITION OF bad FOR VALUES IN (1);
 CREATE CONSTRAINT TRIGGER t AFTER INSERT OR UPDATE ON bad NOT DEFERRABLE FOR EACH ROW
     EXECUTE FUNCTION graph_require_admissible('ref=k', 'ids');
 SELECT * FROM pg_temp.lists();
+SELECT ok, count, detail FROM graph_check() WHERE check_name = 'kept_references';
 DROP TABLE bad;
 INSERT INTO retrieval_traces (id, retrieval_mode, is_admissible, provenance)
 SELECT ('20000000-0000-4000-8000-00000000000' || i)::uuid, 'slice', true,

@@ -200,6 +200,21 @@ SELECT count, detail FROM graph_check() WHERE check_name = 'promotion_triggers';
 SELECT hint FROM graph_check() WHERE check_name = 'promotion_triggers';
 SELECT hint FROM graph_check() WHERE check_name = 'promotion_children' AND hint ~ 'bad_';
 DROP TABLE argued CASCADE;
+-- However long their arguments are, many triggers of many tables do not add up: a long call is in no command.
+CREATE TABLE lengthy (k text, ids uuid[]);
+DO $$
+BEGIN
+    FOR i IN 1..30 LOOP EXECUTE format('CREATE TABLE lengthy_%s () INHERITS (lengthy)', i); END LOOP;
+    FOR i IN 1..10 LOOP
+        EXECUTE format('CREATE CONSTRAINT TRIGGER t%s AFTER INSERT OR UPDATE ON lengthy NOT DEFERRABLE FOR EACH ROW'
+                       ' EXECUTE FUNCTION graph_require_admissible(%L, %L, %L)', i, 'ref=k', 'ids',
+                       'roles=' || repeat(E'\\', 7900) || i);
+    END LOOP;
+END $$;
+SELECT check_name, count(*), count(hint), max(length(hint)) < 10000 AS is_short FROM graph_check() WHERE check_name IN ('promotion_children', 'promotion_triggers') GROUP BY 1 ORDER BY 1;
+SET client_min_messages = warning;
+DROP TABLE lengthy CASCADE;
+RESET client_min_messages;
 SELECT graph_kernel.unbind_tables('x\y');
 
 SET client_min_messages = warning;
