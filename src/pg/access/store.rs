@@ -193,8 +193,12 @@ impl<'a> PgStore<'a> {
             let known = [2, 4].map(|column| row.i64(column).map_or(0, |bytes| bytes as usize));
             let take = |left: Option<usize>, bytes| left.and_then(|left| left.checked_sub(bytes));
             left = known.into_iter().fold(left, take);
-            longest = longest.max((known.into_iter().sum(), row.id(0)));
-            if left.is_none() {
+            // A payload that is too long to be written out is read as an empty text.
+            let is_too_long = row.text(3, |payload| payload.is_some_and(str::is_empty));
+            let bytes = if is_too_long { usize::MAX } else { known.into_iter().sum() };
+            longest = longest.max((bytes, row.id(0)));
+            if left.is_none() || is_too_long {
+                left = None;
                 return ControlFlow::Break(());
             }
             let text = |column| row.text(column, |text| text.map(str::to_owned));
@@ -217,10 +221,16 @@ impl<'a> PgStore<'a> {
         })?;
         match (left, longest) {
             (Some(_), _) => Ok(messages),
-            (None, (bytes, Some(id))) => Err(contents_too_long().hint(format!(
-                "Use a smaller max_nodes or max_tokens. The longest turn read is {id}, with {bytes} bytes of content \
-                 and payload, numbers written out."
-            ))),
+            (None, (bytes, Some(id))) => {
+                let bytes = match bytes {
+                    usize::MAX => format!("more than {MAX_CONTENTS_BYTES}"),
+                    bytes => bytes.to_string(),
+                };
+                Err(contents_too_long().hint(format!(
+                    "Use a smaller max_nodes or max_tokens. The longest turn read is {id}, with {bytes} bytes of \
+                     content and payload, numbers written out."
+                )))
+            }
             (None, _) => Err(contents_too_long()),
         }
     }

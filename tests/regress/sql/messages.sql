@@ -52,3 +52,12 @@ RESET enable_seqscan;
 RESET graph_kernel.graph;
 SELECT graph_kernel.unbind_tables('agent');
 DROP TABLE agent_messages;
+-- A payload whose numbers are long has a text that nobody makes: the turn is named, and the error is ours.
+SELECT graph_kernel.bind_tables('memory_turns', 'memory_turn_edges', columns => '{"turns": {"payload": "payload"}}', name => 'long') IS NOT NULL AS bound;
+SET graph_kernel.graph = 'long';
+BEGIN;
+UPDATE memory_turns SET payload = (SELECT jsonb_agg('1e131071'::jsonb) FROM generate_series(1, 9000)) WHERE id = turn(2);
+SELECT * FROM test_error('SELECT * FROM graph_messages(turn(2))');
+ROLLBACK;
+RESET graph_kernel.graph;
+SELECT graph_kernel.unbind_tables('long');

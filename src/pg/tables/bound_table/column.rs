@@ -54,6 +54,10 @@ impl BoundColumn {
             pg_sys::JSONBOID if matches!(self.kind, ValueKind::Named) => {
                 format!("graph_kernel.json_text({value})")
             }
+            // No JSON is empty: what is too long is.
+            pg_sys::JSONBOID => format!(
+                "CASE WHEN {value} IS NOT NULL THEN COALESCE(graph_kernel.json_text({value}), '') END"
+            ),
             _ => format!("{value}{}", self.kind.cast()),
         };
         if self.read_as.is_empty() { value } else { self.translated(&value) }
