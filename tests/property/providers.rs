@@ -1295,7 +1295,7 @@ fn what_is_nested_is_marked_with_its_speaker() {
             { "type": "image_url", "image_url": { "url": "https://e/i.png" } },
         ])
     )]);
-    let expected = "[system]\n  one\n  [user]\n  two\n\n[assistant]\n  three\n\n\
+    let expected = "one\n[user]\ntwo\n\n[assistant]\n  three\n\n\
                     [assistant]\n  [Content of type page]\n    four\n\n[assistant]\n  [image]";
     assert_eq!(texts_of(Role::User, &nested), expected);
     let thought = json!([message(
@@ -1306,6 +1306,79 @@ fn what_is_nested_is_marked_with_its_speaker() {
     let turns = [(Part::Anchor, Role::Assistant, thought)];
     let sent = rendered(&turns, ProviderFormat::Anthropic).to_string();
     assert!(!sent.contains("Hm.") && sent.contains("[user]\\n  five"), "{sent}");
+}
+
+/// Who speaks is who is named last, and a tool in what it answers.
+#[test]
+fn the_innermost_speaker_counts_in_messages_files_and_results() {
+    let text = |role, payload: Value| texts_of(role, &payload);
+    let message = |role: &str, content: Value| json!({ "role": role, "content": content });
+    let typed = |text: &str| json!({ "type": "text", "text": text });
+    let part = |kind: &str, text: &str| json!({ "part_kind": kind, "content": text });
+    let within = |outer: &str, inner: &str, beside: &str| {
+        json!([message(outer, json!([message(inner, "INNER".into()), typed(beside)]))])
+    };
+    let both = |outer: &str| format!("INNER\n\n[{outer}]\n  OUTER");
+    assert_eq!(text(Role::User, within("assistant", "user", "OUTER")), both("assistant"));
+    assert_eq!(text(Role::Assistant, within("user", "assistant", "OUTER")), both("user"));
+    assert_eq!(
+        text(
+            Role::Assistant,
+            json!([message("user", json!([{ "type": "output_text", "text": "A" }]))])
+        ),
+        "A"
+    );
+    let request = json!([{ "kind": "request", "parts": [part("system-prompt", "S"), part("user-prompt", "U")] }]);
+    let system = told(&[(Role::System, request)]).to_string();
+    assert!(system.contains("\"S\\n\\n[user]\\n  U\""), "{system}");
+    let answer = within("tool", "user", "OUTER");
+    let answer = text(Role::User, answer);
+    assert!(answer.contains("[user]\n    INNER"), "{answer}");
+
+    for kind in ["document-url", "image-url", "audio-url", "video-url", "binary"] {
+        for key in ["text", "content", "output"] {
+            let file = json!({ "type": kind, "url": "https://e/", key: "PAGE" });
+            let said = text(Role::Assistant, json!([typed("See"), file]));
+            assert!(
+                said.starts_with("See\n\n[") && !said.contains("\n\nPAGE"),
+                "{kind} {key}: {said}"
+            );
+        }
+    }
+
+    let by_name = json!([{ "type": "text", "text": "WORDS", "sender": "Bob" }]);
+    assert_eq!(text(Role::Assistant, by_name), "[Bob]\n  WORDS");
+    let chat = json!([{ "type": "chat", "data": { "content": "WORDS", "sender": "human" } }]);
+    assert_eq!(text(Role::Assistant, chat), "[user]\n  WORDS");
+
+    let words = message("user", "WORDS".into());
+    for result in [
+        words.clone(),
+        json!([words]),
+        json!([words, message("assistant", "ANSWER".into())]),
+        message("user", json!([typed("WORDS")])),
+        json!({ "result": words }),
+    ] {
+        for (role, payload) in [
+            (Role::Tool, json!({ "role": "tool", "tool_call_id": "c", "content": result })),
+            (
+                Role::Assistant,
+                json!([
+                    { "type": "tool_use", "id": "c", "name": "f", "input": {} },
+                    { "type": "tool_result", "tool_use_id": "c", "content": result },
+                ]),
+            ),
+            (
+                Role::Tool,
+                json!([{ "functionResponse": { "name": "f", "response": { "result": result } } }]),
+            ),
+        ] {
+            let said = told(&[(role, payload.clone())]).to_string();
+            let is_named = said.contains("[user]\\n") || said.contains("\\\"role\\\":\\\"user\\\"");
+            assert!(is_named && said.contains("WORDS"), "{payload}: {said}");
+            assert!(!said.contains("ANSWER") || said.contains("assistant"), "{payload}: {said}");
+        }
+    }
 }
 
 /// Keys beside `role` by which forms name who speaks.

@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet, VecDeque};
 
+use crate::graph::turn::Role;
 use crate::json::{JsonValue, compact_text};
-use crate::messages::message::{Entries, as_object, as_text};
+use crate::messages::message::{Entries, as_object, as_text, role_name};
 use crate::prompt::provider::fields::{Fields, is_error, is_filled};
-use crate::prompt::provider::forms::{Reader, has_known, type_of};
+use crate::prompt::provider::forms::{Reader, has_known, role_in, type_of};
 use crate::prompt::provider::other::Other;
 use crate::prompt::provider::payload::{Arguments, Block, Blocks, Call, CallId, CallResult};
 
@@ -127,26 +128,13 @@ impl Reader<'_> {
 
     /// The text of a result: that of its blocks, each of which is named where it has none, or its JSON.
     pub(super) fn result_text<'a>(&self, result: &'a JsonValue<'a>) -> Cow<'a, str> {
+        let may_nest = self.results.get() < MAX_NESTED_RESULTS;
         match result {
             JsonValue::Null => "".into(),
             JsonValue::String(text) => Cow::Borrowed(text.as_ref()),
-            JsonValue::Array(items)
-                if self.results.get() < MAX_NESTED_RESULTS && has_known(items) =>
-            {
-                self.results.set(self.results.get() + 1);
-                let blocks = self.list(items);
-                self.results.set(self.results.get() - 1);
-                let texts = blocks.into_iter().map(|block| match block {
-                    Block::Text(text) | Block::Result(CallResult { text, .. }) => text,
-                    Block::Marked(text) => text.into(),
-                    Block::Call(call) => call.described(self.check_interrupts).into(),
-                    Block::Other(other) if other.is_typed() => {
-                        other.described(self.check_interrupts).into()
-                    }
-                    Block::Other(other) => compact_text(other.json, self.check_interrupts).into(),
-                });
-                let texts: Vec<Cow<'a, str>> = texts.filter(|text| !text.is_empty()).collect();
-                texts.join("\n").into()
+            JsonValue::Array(items) if may_nest && has_known(items) => self.result_of_items(items),
+            json if may_nest && is_of_another(json) => {
+                self.result_of_items(std::slice::from_ref(json))
             }
             JsonValue::Object(entries) => {
                 let object = Entries(entries);
@@ -175,6 +163,27 @@ impl Reader<'_> {
         }
     }
 
+    /// The texts of items of a result, in which a tool speaks where nobody is named.
+    fn result_of_items<'a>(&self, items: &'a [JsonValue<'a>]) -> Cow<'a, str> {
+        self.results.set(self.results.get() + 1);
+        let is_in_other = self.is_in_other.replace(false);
+        let blocks = self.list(items);
+        self.is_in_other.set(is_in_other);
+        self.results.set(self.results.get() - 1);
+        let texts = blocks.into_iter().map(|block| match block.bare() {
+            Block::Own(_) => Cow::Borrowed(""),
+            Block::Text(text) | Block::Result(CallResult { text, .. }) => text,
+            Block::Marked(text) => text.into(),
+            Block::Call(call) => call.described(self.check_interrupts).into(),
+            Block::Other(other) if other.is_typed() => {
+                other.described(self.check_interrupts).into()
+            }
+            Block::Other(other) => compact_text(other.json, self.check_interrupts).into(),
+        });
+        let texts: Vec<Cow<'a, str>> = texts.filter(|text| !text.is_empty()).collect();
+        texts.join("\n").into()
+    }
+
     /// What a result that is data says: its text where that is all of it, else its JSON.
     fn json_text(&self, json: &JsonValue<'_>) -> String {
         if !is_filled(json) && *json != JsonValue::Bool(false) {
@@ -187,8 +196,9 @@ impl Reader<'_> {
                 && type_of(Entries(entries)).is_none()
                 && others().any(|(_, value)| is_filled(value))
         });
+        let is_not_text = is_more_than_text || names_another(json);
         let json = compact_text(json, self.check_interrupts);
-        let said = match is_more_than_text {
+        let said = match is_not_text {
             true => String::new(),
             false => self.said(&format!("{{\"type\":\"tool-result\",\"output\":{json}}}")),
         };
@@ -249,6 +259,22 @@ impl Reader<'_> {
             _ => false,
         })
     }
+}
+
+/// Whether an object is a message of another speaker than a tool.
+fn is_of_another(json: &JsonValue<'_>) -> bool {
+    let role = Fields::of(json).and_then(role_in);
+    role.is_some_and(|role| role_name(role) != Role::Tool.name())
+}
+
+/// Whether an object that is one, or has one in it.
+fn names_another(json: &JsonValue<'_>) -> bool {
+    is_of_another(json)
+        || match json {
+            JsonValue::Array(items) => items.iter().any(names_another),
+            JsonValue::Object(entries) => entries.iter().any(|(_, value)| names_another(value)),
+            _ => false,
+        }
 }
 
 /// Why a call of the AI SDK was not allowed.

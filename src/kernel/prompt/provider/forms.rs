@@ -140,6 +140,8 @@ pub(super) struct Reader<'c> {
     role: Role,
     /// How many results the one that is read stands in.
     pub(super) results: Cell<u32>,
+    /// Whether what is read stands in a message of another speaker.
+    pub(super) is_in_other: Cell<bool>,
     pub(super) check_interrupts: &'c dyn Fn(),
     interrupts: Interrupts<'c>,
 }
@@ -147,22 +149,24 @@ pub(super) struct Reader<'c> {
 impl<'c> Reader<'c> {
     pub(super) fn new(role: Role, check_interrupts: &'c dyn Fn()) -> Self {
         let interrupts = Interrupts::new(check_interrupts);
-        Reader { role, results: Cell::new(0), check_interrupts, interrupts }
+        let (results, is_in_other) = (Cell::new(0), Cell::new(false));
+        Reader { role, results, is_in_other, check_interrupts, interrupts }
     }
 
     /// The blocks of a payload; `None` where it is of no form that is known.
     pub(super) fn payload<'a>(&self, json: &'a JsonValue<'a>) -> Option<Blocks<'a>> {
-        match json {
+        let blocks = match json {
             JsonValue::Array(items) if has_known(items) => Some(self.list(items)),
             JsonValue::Object(_) => match message_of(Fields::of(json)?, false) {
-                Some(message) => self.message(&message),
+                Some(message) => self.within(message.role, || self.message(&message)),
                 None => {
                     let role = Fields::of(json).and_then(|block| block.text("role"));
                     Some(self.of_role(role, self.block(json)?))
                 }
             },
             _ => None,
-        }
+        };
+        blocks.map(|blocks| blocks.into_iter().map(Block::bare).collect())
     }
 
     /// What stands beside a message, with its name.
@@ -246,22 +250,48 @@ impl<'c> Reader<'c> {
         };
         let (role, blocks) = match message_of(object, is_in_list) {
             Some(message) => {
-                let blocks = self.message(&message)?;
                 let role = message.role.or_else(|| speaker(object, true));
+                let role = role.or_else(|| speaker(Fields(message.body), true));
+                let blocks = self.within(role, || self.message(&message))?;
                 (role, with_beside(blocks, self.beside_message(&message)))
             }
             None if is_in_list && is_text_of_anybody(object) => return None,
-            None => (speaker(object, type_of(object.0).is_none()), self.block(json)?),
+            None => {
+                let form = type_of(object.0).map(|kind| form_in(kind, object));
+                let role = speaker(object, matches!(form, None | Some(Some(Form::Text))));
+                (role, self.within(role, || self.block(json))?)
+            }
         };
         Some(blocks.into_iter().map(|block| self.spoken(role, block)).collect())
+    }
+
+    /// Who speaks where nobody is named: the turn's speaker, or the tool whose result is read.
+    fn own_role(&self) -> Role {
+        if self.results.get() > 0 { Role::Tool } else { self.role }
+    }
+
+    /// What is read within an object of a role.
+    fn within<T>(&self, role: Option<&str>, read: impl FnOnce() -> T) -> T {
+        let outer = self.is_in_other.get();
+        let is_other = role.is_some_and(|role| role_name(role) != self.own_role().name());
+        self.is_in_other.set(outer || is_other);
+        let value = read();
+        self.is_in_other.set(outer);
+        value
     }
 
     /// A block of a message within a turn, which may be of another than the turn's speaker. It is marked once, with the
     /// innermost speaker, however deep it is.
     fn spoken<'a>(&self, role: Option<&str>, block: Block<'a>) -> Block<'a> {
-        let Some(role) = role.map(role_name).filter(|role| *role != self.role.name()) else {
-            return block;
-        };
+        let Some(role) = role.map(role_name) else { return block };
+        if role == self.own_role().name() {
+            return match block {
+                Block::Text(_) | Block::Call(_) | Block::Other(_) if self.is_in_other.get() => {
+                    Block::Own(Box::new(block))
+                }
+                block => block,
+            };
+        }
         let marked =
             |text: &str| Block::Marked(format!("[{}]\n  {}", tool_name(role), self.indented(text)));
         match block {
@@ -385,6 +415,14 @@ impl<'c> Reader<'c> {
         let text = match block {
             Block::Text(text) => text,
             Block::Marked(text) => text.into(),
+            // What the turn's speaker says within it is not the tool's.
+            Block::Own(block) => match self.result_of_tool(*block) {
+                Block::Result(result) => {
+                    let text = self.indented(&result.text);
+                    format!("[{}]\n  {text}", self.own_role().name()).into()
+                }
+                block => return block,
+            },
             Block::Other(other) if !other.is_thought() => {
                 let text = Some(other.text(self.check_interrupts)).filter(|text| !text.is_empty());
                 text.unwrap_or_else(|| other.described(self.check_interrupts)).into()
@@ -625,6 +663,12 @@ fn speaker<'a>(object: Fields<'a>, by_name: bool) -> Option<&'a str> {
     role.or_else(|| others().next().filter(|_| by_name))
 }
 
+/// The role that an object names as a message, or of who speaks in it.
+pub(super) fn role_in<'a>(object: Fields<'a>) -> Option<&'a str> {
+    let role = message_of(object, false).and_then(|message| message.role);
+    role.or_else(|| speaker(object, false))
+}
+
 /// Whether an object is a text of which nothing says who speaks: it has no type, and keys that nobody knows.
 fn is_text_of_anybody(object: Fields<'_>) -> bool {
     let Entries(entries) = object.0;
@@ -688,7 +732,10 @@ pub(super) fn has_known(items: &[JsonValue<'_>]) -> bool {
 }
 
 fn is_thought(block: &Block<'_>) -> bool {
-    matches!(block, Block::Other(other) if other.is_thought())
+    match block {
+        Block::Own(block) => is_thought(block),
+        block => matches!(block, Block::Other(other) if other.is_thought()),
+    }
 }
 
 fn result_text_of<'b>(block: &'b Block<'_>) -> Option<&'b str> {
@@ -702,6 +749,7 @@ fn text_of<'b>(block: &'b Block<'_>) -> Option<&'b str> {
     match block {
         Block::Text(text) => Some(text.trim()),
         Block::Marked(text) => Some(text.trim()),
+        Block::Own(block) => text_of(block),
         _ => None,
     }
 }

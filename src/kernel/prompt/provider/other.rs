@@ -17,11 +17,16 @@ impl<'a> Other<'a> {
     /// What stands for it in another form: of a file its name, "" of a thought; of others the type, and their text,
     /// which is from somebody who is not the speaker, such as a page that was fetched.
     pub(super) fn described(self, check_interrupts: &dyn Fn()) -> String {
+        let form = type_of(self.entries()).and_then(form_of);
+        if form == Some(Form::File)
+            && let Some(name) = self.known_text(check_interrupts).filter(|name| !name.is_empty())
+        {
+            return indented(&name, check_interrupts);
+        }
         let text = self.text(check_interrupts);
         let kind = self.kind();
-        match type_of(self.entries()).and_then(form_of) {
+        match form {
             Some(Form::Thought) => String::new(),
-            Some(Form::File) if !text.is_empty() => text,
             _ if text.is_empty() => format!("[Content of type {kind}]"),
             _ => format!("[Content of type {kind}]\n  {text}"),
         }
@@ -29,12 +34,18 @@ impl<'a> Other<'a> {
 
     /// Its text, whose further lines are indented, as names of files may be of several.
     pub(super) fn text(self, check_interrupts: &dyn Fn()) -> String {
-        let list = format!("[{}]", compact_text(self.json, check_interrupts));
-        let text = match message_text(&list, check_interrupts) {
-            MessageText::Text(text) => text,
-            MessageText::AsStored | MessageText::Absent => self.inner_text(check_interrupts),
-        };
+        let text = self.known_text(check_interrupts);
+        let text = text.unwrap_or_else(|| self.inner_text(check_interrupts));
         indented(&text, check_interrupts)
+    }
+
+    /// What `graph_message_text` says of it, where it knows such blocks.
+    fn known_text(self, check_interrupts: &dyn Fn()) -> Option<String> {
+        let list = format!("[{}]", compact_text(self.json, check_interrupts));
+        match message_text(&list, check_interrupts) {
+            MessageText::Text(text) => Some(text),
+            MessageText::AsStored | MessageText::Absent => None,
+        }
     }
 
     /// What is most likely the text of a block that is not known.

@@ -113,9 +113,21 @@ pub(super) enum Block<'a> {
     Text(Cow<'a, str>),
     /// Words of another speaker than the turn's, with their mark.
     Marked(String),
+    /// What the turn's speaker says within a message of another, whose mark it does not take.
+    Own(Box<Block<'a>>),
     Call(Call<'a>),
     Result(CallResult<'a>),
     Other(Other<'a>),
+}
+
+impl<'a> Block<'a> {
+    /// It without the note that the turn's speaker says it.
+    pub(super) fn bare(self) -> Self {
+        match self {
+            Block::Own(block) => block.bare(),
+            block => block,
+        }
+    }
 }
 
 pub(super) type Blocks<'a> = Vec<Block<'a>>;
@@ -165,7 +177,7 @@ pub(super) fn blocks<'a>(
             !other.is_thought()
                 && (!has_content || other.is_known() || !other.text(check_interrupts).is_empty())
         }
-        Block::Marked(_) | Block::Call(_) | Block::Result(_) => true,
+        Block::Marked(_) | Block::Own(_) | Block::Call(_) | Block::Result(_) => true,
     };
     let beside = payload.map(|json| reader.beside(json)).unwrap_or_default();
     let blocks = if read.iter().any(says) {

@@ -189,7 +189,7 @@ fn recalled_text(
         let content = message.content.filter(|text| !is_empty(text)).map(Cow::Borrowed);
         // Where all is the speaker's, the content says it.
         let is_own = |block: &Block<'_>| match block {
-            Block::Text(_) => true,
+            Block::Text(_) | Block::Own(_) => true,
             Block::Other(other) => other.is_known(),
             Block::Marked(_) | Block::Call(_) | Block::Result(_) => false,
         };
@@ -213,11 +213,12 @@ fn text_of<'a>(
     blocks: &[Block<'a>],
     check_interrupts: &dyn Fn(),
 ) -> Option<Cow<'a, str>> {
-    let texts = blocks.iter().map(|block| match block {
-        Block::Text(text) => text.to_string(),
-        Block::Marked(text) => text.clone(),
+    let texts = blocks.iter().map(|block| match block.clone().bare() {
+        Block::Text(text) => text.into_owned(),
+        Block::Marked(text) => text,
+        Block::Own(_) => String::new(),
         Block::Call(call) => call.described(check_interrupts),
-        Block::Result(result) if role == Role::Tool => result.text.to_string(),
+        Block::Result(result) if role == Role::Tool => result.text.into_owned(),
         Block::Result(result) => {
             format!("[returned]\n  {}", indented(&result.text, check_interrupts))
         }
@@ -286,8 +287,9 @@ impl<'a> Sequence<'a, '_> {
                 self.send(role, std::mem::take(&mut content), std::mem::take(&mut results));
                 is_answered = false;
             }
-            match block {
+            match block.bare() {
                 Block::Text(text) if is_empty(&text) => {}
+                Block::Own(_) => {}
                 Block::Text(text) => content.push(Content::Text(text)),
                 Block::Marked(text) => content.push(Content::Text(text.into())),
                 Block::Other(other) => content.extend(self.other(other, role)),
