@@ -1,5 +1,6 @@
 //! A question answered in one call: what a search finds, and what was said around it.
 
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use kernel::graph::turn::{Turn, TurnId};
@@ -11,7 +12,7 @@ use pgrx::PgSqlErrorCode;
 
 use super::export::export_text;
 use super::reader::GraphReader;
-use super::search::Question;
+use super::search::{Question, notice_left_out};
 use super::slices::ReadSlice;
 use crate::pg::access::store::Message;
 use crate::pg::error::{SqlError, Word};
@@ -60,29 +61,48 @@ pub fn recall(
     }
     let reader = GraphReader::for_policy(policy)?;
     let question = Question::new(embedding, text, MIN_LIST as i32, filter)?;
-    let found = question.hits(&reader)?.found;
-    let seeds = found.iter().map(|hit| (hit.id, hit.strength));
-    let seeded = policy.with_seeds(seeds).ok_or_else(|| {
-        bad_policy("a policy of version slice_policy_v1 recalls nothing")
-            .hint("Give 'recall', 'chat', or a policy with \"version\": \"slice_policy_v2\".")
-    })?;
-    let Some(anchor) = anchor.or(found.first().map(|hit| hit.id)) else { return Ok(None) };
-    let taken = ReadSlice::with_times_by(reader, anchor, &seeded)?;
-    let turns = taken.messages()?.into_iter().map(|(selected, message)| {
-        let id = selected.turn.id;
-        Recalled {
-            turn: Rc::clone(&selected.turn),
-            part: selected.part,
-            message,
-            tokens: selected.tokens,
-            distance: selected.distance,
-            score: selected.priority,
-            seed: selected.seed.or(seeded.seed(id).map(|_| id)),
+    let mut found = question.hits(&reader)?.found;
+    let mut all_left_out = BTreeSet::new();
+    loop {
+        let seeds = found.iter().map(|hit| (hit.id, hit.strength));
+        let seeded = policy.with_seeds(seeds).ok_or_else(|| {
+            bad_policy("a policy of version slice_policy_v1 recalls nothing")
+                .hint("Give 'recall', 'chat', or a policy with \"version\": \"slice_policy_v2\".")
+        })?;
+        let Some(at) = anchor.or(found.first().map(|hit| hit.id)) else {
+            notice_left_out(all_left_out.iter());
+            return Ok(None);
+        };
+        let taken = ReadSlice::with_times_by(reader.clone(), at, &seeded)?;
+        let (messages, left_out) = taken.messages_that_fit()?;
+        if anchor.is_some_and(|anchor| left_out.contains(&anchor)) {
+            // It was not found, but asked for.
+            taken.messages()?;
         }
-    });
-    let turns = turns.collect();
-    let export = taken.export().and_then(|export| export_text(&export))?;
-    Ok(Some(Recall { turns, export }))
+        let before = found.len();
+        found.retain(|hit| !left_out.contains(&hit.id));
+        all_left_out.extend(left_out);
+        if found.len() < before {
+            // A hit that cannot be shown recalls nothing.
+            continue;
+        }
+        notice_left_out(all_left_out.iter());
+        let turns = messages.into_iter().map(|(selected, message)| {
+            let id = selected.turn.id;
+            Recalled {
+                turn: Rc::clone(&selected.turn),
+                part: selected.part,
+                message,
+                tokens: selected.tokens,
+                distance: selected.distance,
+                score: selected.priority,
+                seed: selected.seed.or(seeded.seed(id).map(|_| id)),
+            }
+        });
+        let turns = turns.collect();
+        let export = taken.export().and_then(|export| export_text(&export))?;
+        return Ok(Some(Recall { turns, export }));
+    }
 }
 
 fn bad_policy(message: &str) -> SqlError {

@@ -17,12 +17,12 @@ use kernel::slicing::slicer::SliceError;
 use kernel::slicing::store::GraphStore;
 use kernel::trust::attestation::Status;
 use kernel::trust::keys::SigningKeys;
-use pgrx::PgSqlErrorCode;
+use pgrx::{PgLogLevel, PgSqlErrorCode};
 
 use super::reader::GraphReader;
 use super::slices::ReadSlice;
 use super::verify::{not_admissible, verdict_of_export};
-use crate::pg::access::search::{Sought, random_uuid, statement_time};
+use crate::pg::access::search::{MAX_CONTENTS_BYTES, Sought, random_uuid, statement_time};
 use crate::pg::error::{SqlError, Word};
 
 /// The longest question in words, in bytes.
@@ -182,9 +182,12 @@ impl Question {
         slice: Option<SliceInfo>,
         keys: Option<Rc<SigningKeys>>,
     ) -> Result<Answer, SqlError> {
-        let Ranked { hits, shortfall, query } = ranked;
+        let Ranked { mut hits, shortfall, query } = ranked;
         let ids: Vec<TurnId> = hits.iter().map(|hit| hit.id).collect();
-        let mut contents = reader.searcher().contents(&ids)?;
+        let (mut contents, left_out) = reader.searcher().contents(&ids)?;
+        hits.retain(|hit| !left_out.contains(&hit.id));
+        notice_left_out(ids.iter().filter(|id| left_out.contains(id)));
+        let ids: Vec<TurnId> = hits.iter().map(|hit| hit.id).collect();
         let by_id: HashMap<TurnId, &Turn> = turns.iter().map(|turn| (turn.id, *turn)).collect();
         let score = |score: f32, asked: bool| asked.then_some(score);
         let results = hits.iter().filter_map(|hit| {
@@ -200,7 +203,7 @@ impl Question {
         let provenance = Provenance {
             slice,
             result_hash: result_hash(&hits),
-            admissibility_shortfall: shortfall,
+            admissibility_shortfall: shortfall || !left_out.is_empty(),
             ..self.record(query.as_ref(), ids)?
         };
         Ok(Answer { results, provenance: signed(provenance, keys) })
@@ -289,9 +292,12 @@ impl Question {
     /// As [`Question::hits`].
     pub fn in_graph(self) -> Result<Answer, SqlError> {
         let reader = GraphReader::current()?;
-        let Hits { found, query } = self.hits(&reader)?;
+        let Hits { mut found, query } = self.hits(&reader)?;
         let ids: Vec<TurnId> = found.iter().map(|turn| turn.id).collect();
-        let mut contents = reader.searcher().contents(&ids)?;
+        let (mut contents, left_out) = reader.searcher().contents(&ids)?;
+        found.retain(|turn| !left_out.contains(&turn.id));
+        notice_left_out(ids.iter().filter(|id| left_out.contains(id)));
+        let ids: Vec<TurnId> = found.iter().map(|turn| turn.id).collect();
         let mut turns = HashMap::with_capacity(ids.len());
         reader.ask(Needs::default(), |store| {
             store.turns(&ids, &mut |(turn, _)| {
@@ -310,8 +316,11 @@ impl Question {
             })
         });
         let results = results.collect();
-        let provenance =
-            Provenance { result_hash: found_hash(&found), ..self.record(query.as_ref(), ids)? };
+        let provenance = Provenance {
+            result_hash: found_hash(&found),
+            admissibility_shortfall: !left_out.is_empty(),
+            ..self.record(query.as_ref(), ids)?
+        };
         Ok(Answer { results, provenance: signed(provenance, keys) })
     }
 
@@ -336,6 +345,29 @@ impl Question {
             mac: None,
         })
     }
+}
+
+/// How many turns that are left out are named.
+const MAX_NAMED: usize = 10;
+
+/// Says which turns are left out of what was found, as their texts are too long.
+pub fn notice_left_out<'a>(left_out: impl Iterator<Item = &'a TurnId>) {
+    let mut ids: Vec<String> = left_out.map(TurnId::to_string).collect();
+    let turns = ids.len();
+    if turns == 0 {
+        return;
+    }
+    ids.truncate(MAX_NAMED);
+    let more = if turns > MAX_NAMED { " and others" } else { "" };
+    let message = format!(
+        "{turns} turns are left out, as contents and payloads of more than {MAX_CONTENTS_BYTES} bytes are not \
+         returned: {}{more}",
+        ids.join(", ")
+    );
+    SqlError::new(PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION, message)
+        .word(Word::TurnLeftOut)
+        .hint("Ask for less at a time, and look at the longest of these turns.")
+        .report(PgLogLevel::NOTICE);
 }
 
 fn signed(mut provenance: Provenance, keys: Option<Rc<SigningKeys>>) -> Provenance {

@@ -100,6 +100,27 @@ impl<'a> ReadSlice<'a> {
         paired.collect()
     }
 
+    /// As [`ReadSlice::messages`], of as many turns as their texts fit, those selected first, and which do not.
+    ///
+    /// # Errors
+    /// As [`PgStore::messages_that_fit`]; XX000 where a turn is hidden by then.
+    pub fn messages_that_fit(&self) -> Result<FittingMessages<'_>, SqlError> {
+        let mut selected: Vec<&SelectedTurn> = self.slice.turns.iter().collect();
+        selected.sort_unstable_by_key(|turn| turn.selection_order);
+        let ids: Vec<TurnId> = selected.iter().map(|turn| turn.turn.id).collect();
+        let (mut read, left_out) =
+            self.reader.ask(Needs::default(), |store| store.messages_that_fit(&ids))?;
+        let mut fitting = Vec::with_capacity(read.len());
+        for turn in messages(&self.slice, self.policy, &check_interrupts) {
+            match read.remove(&turn.turn.id) {
+                Some(message) => fitting.push((turn, message)),
+                None if left_out.contains(&turn.turn.id) => {}
+                None => return Err(SliceError::<SqlError>::Inconsistent(turn.turn.id).into()),
+            }
+        }
+        Ok((fitting, left_out))
+    }
+
     /// A picture of it.
     ///
     /// # Errors
@@ -184,6 +205,9 @@ impl<'a> ReadSlice<'a> {
         Signer::new(&self.reader, self.policy)
     }
 }
+
+/// Turns of a slice with what a model is shown of them, and those whose texts do not fit.
+pub type FittingMessages<'s> = (Vec<(&'s SelectedTurn, Message)>, Vec<TurnId>);
 
 /// Says which pins are not in a slice, though they exist; whether there are any.
 fn notice_left_out(slice: &Slice) -> bool {

@@ -150,20 +150,74 @@ fn lengths_are_asked_for_before_values_are_read() {
             format!("SELECT length(graph_messages_record({anchor})::text)::text"),
             Err("54000 SEARCH_TOO_LARGE"),
         ),
-        (
-            format!("SELECT count(*)::text FROM graph_search_slice('{{1}}', {anchor})"),
-            Err("54000 SEARCH_TOO_LARGE"),
-        ),
-        (
-            "SELECT count(*)::text FROM graph_search('{1}')".to_owned(),
-            Err("54000 SEARCH_TOO_LARGE"),
-        ),
+        (format!("SELECT count(*)::text FROM graph_search_slice('{{1}}', {anchor})"), Ok("0")),
+        ("SELECT count(*)::text FROM graph_search('{1}')".to_owned(), Ok("0")),
+        ("SELECT count(*)::text FROM graph_recall('{1}')".to_owned(), Ok("0")),
     ] {
         let mut client = database.connect();
         let (answer, held) = measured(&mut client, &statement);
         assert_eq!(answer.as_deref().map_err(String::as_str), expected, "{statement}");
         tell(&format!("{} MiB: {statement} of 144 MB", held / 1024));
         assert!(held <= 64 * 1024, "{statement} holds {held} KiB");
+    }
+}
+
+/// One turn that is too long ends no search of the others, whether it is found or stands beside what is.
+#[test]
+fn what_cannot_be_shown_is_left_out_of_what_is_found() {
+    let database = Database::with_tables("memory_left_out");
+    let mut client = database.connect();
+    let fruit = "00000000-0000-4000-8000-000000000001";
+    let huge = "00000000-0000-4000-8000-000000000002";
+    client
+        .batch_execute(&format!(
+            "ALTER TABLE memory_turns ADD COLUMN words tsvector
+                 GENERATED ALWAYS AS (to_tsvector('english'::regconfig, left(content_text, 1000))) STORED;
+             INSERT INTO memory_turns (id, content_text, token_count) VALUES
+                 ('{fruit}', 'a banana', 2),
+                 ('{huge}', repeat('banana ', 10) || repeat(' ', 70000000), 1)"
+        ))
+        .unwrap();
+    let ids = |client: &mut Client, call: &str| {
+        let query = format!("SELECT coalesce(string_agg(turn_id::text, ' '), 'none') FROM {call}");
+        answer(client, &query)
+    };
+    let recall = "graph_recall(NULL::real[], 'banana')";
+    let search = "graph_search(NULL::real[], 'banana')";
+    for call in [recall, search] {
+        assert_eq!(ids(&mut client, call).as_deref(), Ok(fruit), "{call}");
+    }
+    let short = "SELECT provenance ->> 'admissibility_shortfall' FROM ".to_owned() + search;
+    assert_eq!(answer(&mut client, &short).as_deref(), Ok("true"));
+    let verified = format!("SELECT (graph_verify(slice)).valid::text FROM {recall} WHERE n = 1");
+    assert_eq!(answer(&mut client, &verified).as_deref(), Ok("true"));
+    // Not found, but beside what is.
+    client
+        .batch_execute(&format!(
+            "UPDATE memory_turns SET content_text = repeat(' ', 70000000) WHERE id = '{huge}';
+             INSERT INTO memory_turn_edges (parent_turn_id, child_turn_id) VALUES ('{fruit}', '{huge}')"
+        ))
+        .unwrap();
+    assert_eq!(ids(&mut client, recall).as_deref(), Ok(fruit));
+    client
+        .batch_execute(&format!(
+            "UPDATE memory_turns SET content_text = 'banana', payload = (SELECT jsonb_agg(1e130000::numeric)
+                 FROM generate_series(1, 600)) WHERE id = '{huge}'"
+        ))
+        .unwrap();
+    assert_eq!(ids(&mut client, recall).as_deref(), Ok(fruit));
+    let given = format!("graph_recall(NULL::real[], 'banana', anchor => '{huge}')");
+    assert_eq!(ids(&mut client, &given), Err("54000 SEARCH_TOO_LARGE".to_owned()));
+    client
+        .batch_execute(
+            "DELETE FROM memory_turn_edges; DELETE FROM memory_turns;
+             INSERT INTO memory_turns (id, content_text, token_count)
+             SELECT gen_random_uuid(), 'banana' || repeat(' ', 16000000), 1 FROM generate_series(1, 5)",
+        )
+        .unwrap();
+    for call in [recall, search] {
+        let count = format!("SELECT count(*)::text FROM {call}");
+        assert_eq!(answer(&mut client, &count).as_deref(), Ok("4"), "{call}");
     }
 }
 

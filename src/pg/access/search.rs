@@ -410,27 +410,34 @@ impl<'a> Searcher<'a> {
         }
     }
 
-    /// The contents of these turns; no entry for one without a content.
+    /// The contents of these turns, no entry for one without a content, of as many as fit in [`MAX_CONTENTS_BYTES`],
+    /// the first ones first, and which do not.
     ///
     /// # Errors
-    /// 54000 when they are longer than [`MAX_CONTENTS_BYTES`] together; 21000 where a turn is stored more than once, as
-    /// the row that was found may be another than the one whose content is read.
-    pub fn contents(&self, ids: &[TurnId]) -> Result<HashMap<TurnId, String>, SqlError> {
+    /// 21000 where a turn is stored more than once, as the row that was found may be another than the one whose content
+    /// is read.
+    pub fn contents(
+        &self,
+        ids: &[TurnId],
+    ) -> Result<(HashMap<TurnId, String>, HashSet<TurnId>), SqlError> {
         let mut contents = HashMap::with_capacity(ids.len());
         let (mut seen, mut twice) = (HashSet::with_capacity(ids.len()), None);
-        let mut left = Some(MAX_CONTENTS_BYTES);
+        let (mut left, mut left_out) = (MAX_CONTENTS_BYTES, HashSet::new());
         self.ask(&self.graph.statement(&CONTENTS, &[]), &[Argument::Ids(ids)], |row| {
             twice = twice.or(row.id(0).filter(|id| !seen.insert(*id)));
             let bytes = row.i64(2).unwrap_or(0) as usize;
-            left = left.and_then(|left| left.checked_sub(bytes));
-            let text = left.and_then(|_| row.text(1, |text| text.map(str::to_owned)));
-            contents.extend(row.id(0).zip(text));
-            if left.is_some() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            match left.checked_sub(bytes) {
+                Some(rest) => {
+                    left = rest;
+                    contents.extend(row.id(0).zip(row.text(1, |text| text.map(str::to_owned))));
+                }
+                None => left_out.extend(row.id(0)),
+            }
+            ControlFlow::Continue(())
         })?;
         match twice {
             Some(id) => Err(SliceError::<SqlError>::DuplicateTurn(id).into()),
-            None if left.is_some() => Ok(contents),
-            None => Err(contents_too_long().hint("Use a smaller limit_count.")),
+            None => Ok((contents, left_out)),
         }
     }
 

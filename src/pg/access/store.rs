@@ -186,20 +186,46 @@ impl<'a> PgStore<'a> {
     /// 54000 when contents and payloads are longer than [`MAX_CONTENTS_BYTES`] together; 55000 when the role changed.
     /// The caller needs SELECT on the columns of the content and the payload.
     pub fn messages(&self, ids: &[TurnId]) -> Result<HashMap<TurnId, Message>, SqlError> {
+        self.read_messages(ids, true).map(|(messages, _)| messages)
+    }
+
+    /// As [`PgStore::messages`], of as many as fit in [`MAX_CONTENTS_BYTES`], the first ones first, and which do not.
+    ///
+    /// # Errors
+    /// As [`PgStore::messages`], but not when they are too long.
+    pub fn messages_that_fit(
+        &self,
+        ids: &[TurnId],
+    ) -> Result<(HashMap<TurnId, Message>, Vec<TurnId>), SqlError> {
+        self.read_messages(ids, false)
+    }
+
+    fn read_messages(
+        &self,
+        ids: &[TurnId],
+        is_whole: bool,
+    ) -> Result<(HashMap<TurnId, Message>, Vec<TurnId>), SqlError> {
         let mut messages = HashMap::with_capacity(ids.len());
+        let mut left_out = Vec::new();
         let mut left = Some(MAX_CONTENTS_BYTES);
         let mut longest = (0, None);
         self.ask(&self.graph.kept(&MESSAGES, Needs::default()), &[Argument::Ids(ids)], |row| {
             let known = [2, 4].map(|column| row.i64(column).map_or(0, |bytes| bytes as usize));
             let take = |left: Option<usize>, bytes| left.and_then(|left| left.checked_sub(bytes));
+            let before = left;
             left = known.into_iter().fold(left, take);
             // A payload that is too long to be written out is read as an empty text.
             let is_too_long = row.text(3, |payload| payload.is_some_and(str::is_empty));
             let bytes = if is_too_long { usize::MAX } else { known.into_iter().sum() };
             longest = longest.max((bytes, row.id(0)));
             if left.is_none() || is_too_long {
-                left = None;
-                return ControlFlow::Break(());
+                if is_whole {
+                    left = None;
+                    return ControlFlow::Break(());
+                }
+                left = before;
+                left_out.extend(row.id(0));
+                return ControlFlow::Continue(());
             }
             let text = |column| row.text(column, |text| text.map(str::to_owned));
             let (content, payload) = (text(1), text(3));
@@ -215,12 +241,17 @@ impl<'a> PgStore<'a> {
             let read = [&content, &payload].map(|text| text.as_ref().map_or(0, String::len));
             let more = read.into_iter().zip(known).map(|(read, known)| read.saturating_sub(known));
             left = more.fold(left, take);
+            if left.is_none() && !is_whole {
+                left = before;
+                left_out.extend(row.id(0));
+                return ControlFlow::Continue(());
+            }
             let message = Message { content, payload, created_at: row.time(5) };
             messages.extend(row.id(0).map(|id| (id, message)));
             if left.is_some() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         })?;
         match (left, longest) {
-            (Some(_), _) => Ok(messages),
+            (Some(_), _) => Ok((messages, left_out)),
             (None, (bytes, Some(id))) => {
                 let bytes = match bytes {
                     usize::MAX => format!("more than {MAX_CONTENTS_BYTES}"),

@@ -80,6 +80,7 @@ named_enum! {
         TableRules = "TABLE_RULES",
         TooManyIds = "TOO_MANY_IDS",
         TraceTable = "TRACE_TABLE",
+        TurnLeftOut = "TURN_LEFT_OUT",
         Uncommitted = "UNCOMMITTED",
     }
 }
