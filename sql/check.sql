@@ -141,9 +141,12 @@ CREATE FUNCTION graph_kernel.free_trigger_name(place regclass, guard oid) RETURN
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
-    WITH taken AS (
+    -- pg_partition_tree would lock what strangers have made.
+    WITH RECURSIVE part (oid) AS (
+        SELECT $1::oid UNION SELECT h.inhrelid FROM part AS p JOIN pg_inherits AS h ON h.inhparent = p.oid
+    ), taken AS (
         SELECT o.name
-        FROM (SELECT $1::oid AS oid UNION SELECT l.relid::oid FROM pg_partition_tree($1) AS l) AS r
+        FROM part AS r
         CROSS JOIN LATERAL (
             SELECT g.tgname AS name FROM pg_trigger AS g WHERE g.tgrelid = r.oid
             UNION ALL SELECT k.conname FROM pg_constraint AS k WHERE k.conrelid = r.oid
