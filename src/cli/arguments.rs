@@ -87,7 +87,8 @@ pub(crate) enum Command {
         after_help = "Example:\n  graph-kernel slice 0e2a3d58-92d1-5e0b-b3b7-5c3c3a7ce1a9 --policy lineage > slice.json"
     )]
     Slice(QueryArguments),
-    /// Print what to send to a model at a turn: the turns of a slice in the order of the conversation.
+    /// Print what to send to a model at a turn: the turns of a slice in the order of the conversation, each text
+    /// indented under its role.
     #[command(
         after_help = "Example:\n  graph-kernel prompt 0e2a3d58-92d1-5e0b-b3b7-5c3c3a7ce1a9 --policy '{\"preset\": \
             \"chat\", \"max_tokens\": 2000}'"

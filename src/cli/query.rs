@@ -35,7 +35,8 @@ pub(crate) fn slice(out: &mut impl Write, arguments: &QueryArguments) -> Result<
     Ok(Outcome::Success)
 }
 
-/// Prints the turns of `graph_messages` that have a text, each under its role.
+/// Prints the turns of `graph_messages` that have a text, each under its role and indented, so that no line of a text
+/// reads like another's role.
 pub(crate) fn prompt(out: &mut impl Write, arguments: &QueryArguments) -> Result<Outcome, Failure> {
     let rows = query(
         arguments,
@@ -51,7 +52,7 @@ pub(crate) fn prompt(out: &mut impl Write, arguments: &QueryArguments) -> Result
         }
         line!(out, "{role}:");
         for text in text.lines() {
-            line!(out, "{text}");
+            line!(out, "  {text}");
         }
     }
     Ok(Outcome::Success)

@@ -212,27 +212,27 @@ fn a_tree_with_regenerations_slices_by_lineage_as_its_active_branch() {
     let prompt = ask(&database, &["prompt", anchor, "--policy", "lineage"]).expect_success();
     let expected = "\
 user:
-I keep the books.
-Be brief.
+\x20 I keep the books.
+\x20 Be brief.
 
 user:
-[image ledger.png]
-Which invoices are overdue? \u{fffd}
+\x20 [image ledger.png]
+\x20 Which invoices are overdue? \u{fffd}
 
 assistant:
-[call python] overdue(ledger)
+\x20 [call python] overdue(ledger)
 
 tool:
-[1041, 1057]
+\x20 [1041, 1057]
 
 assistant:
-Two: 1041 and 1057.
+\x20 Two: 1041 and 1057.
 
 user:
-Draft a reminder for 1057.
+\x20 Draft a reminder for 1057.
 
 assistant:
-Dear customer, invoice 1057 is overdue.
+\x20 Dear customer, invoice 1057 is overdue.
 ";
     assert_eq!(prompt.out, expected, "the regenerated answer is not on the branch");
 
