@@ -74,23 +74,30 @@ pub fn build(client: &mut Client) {
 /// Takes a subtree from its last generation to this one, in one transaction: its edges and the turns of one generation
 /// are replaced, the others updated.
 pub fn advance(client: &mut Client, subtree: u64, generation: i64) {
+    try_advance(client, subtree, generation).unwrap();
+}
+
+/// [`advance`], which can be repeated where it fails.
+pub fn try_advance(
+    client: &mut Client,
+    subtree: u64,
+    generation: i64,
+) -> Result<(), postgres::Error> {
     let [first, last] = [turn(subtree, 0), turn(subtree, u64::MAX)];
     let [first_replaced, _] = replaced_turns(subtree, 0);
-    client
-        .batch_execute(&format!(
-            "BEGIN;
-             DELETE FROM public.memory_turn_edges
-                 WHERE child_turn_id BETWEEN '{first}' AND '{last}';
-             DELETE FROM public.memory_turns WHERE id BETWEEN '{first_replaced}' AND '{last}';
-             UPDATE public.memory_turns SET created_at = to_timestamp({generation})
-                 WHERE id BETWEEN '{first}' AND '{last}';
-             {};
-             {};
-             COMMIT",
-            insert_turns(&replaced_turns(subtree, generation).into(), generation),
-            insert_edges(&expected_edges(subtree, generation)),
-        ))
-        .unwrap();
+    client.batch_execute(&format!(
+        "BEGIN;
+         DELETE FROM public.memory_turn_edges
+             WHERE child_turn_id BETWEEN '{first}' AND '{last}';
+         DELETE FROM public.memory_turns WHERE id BETWEEN '{first_replaced}' AND '{last}';
+         UPDATE public.memory_turns SET created_at = to_timestamp({generation})
+             WHERE id BETWEEN '{first}' AND '{last}';
+         {};
+         {};
+         COMMIT",
+        insert_turns(&replaced_turns(subtree, generation).into(), generation),
+        insert_edges(&expected_edges(subtree, generation)),
+    ))
 }
 
 /// Adds one of [`ADDED_BY_READER`] as a child of the root.
