@@ -65,9 +65,16 @@ fn what_citus_reads_is_never_attested() {
         );
         let search: Value = serde_json::from_str(&one(&search)).unwrap();
         assert_eq!((&search["mac"], &search["is_admissible"]), (&Value::Null, &Value::Bool(false)));
-        let error = refusal(&mut reading, &format!("SELECT graph_messages_json({record})"));
-        assert_eq!(error.detail(), Some("NOT_ADMISSIBLE: distributed"));
-        assert!(error.hint().unwrap().contains("Citus"), "{error:?}");
+        for trusting in [
+            format!("graph_messages_json({record})"),
+            format!("graph_messages_show({record})"),
+            format!("graph_diversity(graph_slice('{at}'))"),
+            format!("graph_sufficiency(graph_slice('{at}'))"),
+        ] {
+            let error = refusal(&mut reading, &format!("SELECT {trusting}"));
+            assert_eq!(error.detail(), Some("NOT_ADMISSIBLE: distributed"));
+            assert!(error.hint().unwrap().contains("Citus"), "{error:?}");
+        }
         let insert = format!("INSERT INTO atoms VALUES ('{export}', ARRAY['{at}'::uuid])");
         let error = refusal(&mut client, &insert);
         assert_eq!(error.code().code(), "23514");

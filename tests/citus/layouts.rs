@@ -9,9 +9,10 @@ use postgres::Client;
 use crate::cluster::{Cluster, LAYOUTS, data, load};
 use crate::common::export::{read_export, slice_text, without_claims};
 use crate::common::small_graphs::{SmallCase, store, taken};
+use crate::common::small_graphs_v2;
 
 /// What is asked of each graph, of `$1`, an anchor, and `$2`, some anchors. Each statement has a column of text.
-const CALLS: [&str; 29] = [
+const CALLS: [&str; 37] = [
     "SELECT s.turn_id || ' ' || s.selection_order || ' ' || s.distance FROM graph_slice_turns($1) AS s",
     "SELECT s.turn_id || ' ' || s.selection_order || ' ' || s.priority FROM graph_slice_turns($1, 'broad') AS s",
     "SELECT s.turn_id || ' ' || s.selection_order || ' ' || s.priority FROM graph_slice_turns($1, 'chat') AS s",
@@ -42,6 +43,16 @@ const CALLS: [&str; 29] = [
     "SELECT t::text FROM graph_kernel.list_turns(only_ends => true, limit_count => 20, skip_count => 3) AS t",
     "SELECT t::text FROM graph_kernel.list_turns(has_text => 'e', only_ends => true, skip_count => 1) AS t",
     "SELECT e::text FROM graph_kernel.list_edges($2) AS e",
+    "SELECT b.anchor_turn_id || ' ' || split_part(b.slice::text, ',\"admissibility_token\"', 1)
+     FROM graph_slices($2, 'focused') AS b",
+    "SELECT concat_ws(' ', r.status, r.field) FROM graph_replay(graph_slice($1)) AS r",
+    "SELECT (graph_messages_record($1) -> 'messages')::text",
+    "SELECT concat_ws(' ', r.n, r.turn_id, r.part, r.distance, r.score, r.seed) FROM graph_recall('{1, 2, 3}') AS r",
+    "SELECT concat_ws(' ', r.n, r.turn_id, r.part, r.tokens, r.score, r.seed)
+     FROM graph_recall('{3, 1, 2}', anchor => $1, filter => '{\"roles\": [\"user\"]}') AS r",
+    "SELECT a::text FROM graph_anchor(query_embedding => '{1, 2, 3}') AS a",
+    "SELECT d::text FROM graph_slice_diff(graph_slice(($2)[1]), graph_slice(($2)[2])) AS d",
+    "SELECT graph_export_draw(graph_slice($1))",
 ];
 
 fn answers(
@@ -138,5 +149,25 @@ fn small_graphs_are_sliced_as_the_specification_asks() {
             assert_eq!(taken, case.spec_tiebreak, "case {} {}", case.case, layout.name);
             client.batch_execute("ROLLBACK").unwrap();
         }
+    }
+}
+
+/// By SlicePolicy v2, each over one of the layouts in turn.
+#[test]
+fn small_graphs_are_sliced_as_the_text_of_version_2_asks() {
+    let cases: Vec<small_graphs_v2::Case> = read_json_lines(&data("small-graphs-v2.jsonl.gz"));
+    assert_eq!(cases.len(), 800);
+    let cluster = Cluster::new("citus_small_v2");
+    let mut client = cluster.database.connect();
+    let layouts = &LAYOUTS[..3];
+    layouts.iter().for_each(|layout| layout.copy(&mut client));
+    for (case, layout) in cases.iter().zip(layouts.iter().cycle()) {
+        let begin = format!("BEGIN; SET LOCAL graph_kernel.graph = '{}'", layout.name);
+        client.batch_execute(&begin).unwrap();
+        small_graphs_v2::store(case, &mut client);
+        layout.fill(&mut client);
+        client.batch_execute("DELETE FROM memory_turn_edges; DELETE FROM memory_turns").unwrap();
+        small_graphs_v2::check(case, &mut client, layout.name);
+        client.batch_execute("ROLLBACK").unwrap();
     }
 }

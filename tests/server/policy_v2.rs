@@ -5,106 +5,19 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::common::database::{Database, load_graph};
-use crate::common::export::{ExportedEdge, read_export, slice_text};
 use crate::common::shape::{Ids, Shape};
+use crate::common::small_graphs_v2::{Case, check, store, taken};
 use graph_kernel_tests::data::read_json_lines;
 use graph_kernel_tests::shared::shared_or_skip;
-use graph_kernel_tests::vectors::{ExpectedSliceV2, RecordedSliceV2, RecordedValues, SmallGraphV2};
+use graph_kernel_tests::vectors::{RecordedSliceV2, RecordedValues};
 use kernel::graph::content::sha256_hex;
 use kernel::graph::turn::TurnId;
 use kernel::slicing::slice::Part;
 use postgres::Client;
-use postgres::error::SqlState;
-use serde_json::Value;
 
-/// One of the small graphs; rows stay JSON for the server to read.
-type Case = SmallGraphV2<Value, Value>;
-
-/// The slice that the server takes; `None` where it says that there is no such anchor.
-fn taken(client: &mut Client, anchor: TurnId, policy: &Value) -> Option<ExpectedSliceV2> {
-    let policy = policy.to_string();
-    let sql =
-        "SELECT turn_id, distance, priority FROM graph_slice_turns($1, $2::text::slice_policy)
-               ORDER BY selection_order";
-    let rows = match client.query(sql, &[&anchor, &policy]) {
-        Ok(rows) => rows,
-        Err(error) => {
-            assert_eq!(error.code(), Some(&SqlState::NO_DATA), "{anchor} {policy}: {error:?}");
-            return None;
-        }
-    };
-    let export = read_export(&slice_text(client, anchor, &policy));
-    let messages = client
-        .query(
-            "SELECT turn_id, part, tokens FROM graph_messages($1, $2::text::slice_policy) ORDER BY n",
-            &[&anchor, &policy],
-        )
-        .unwrap();
-    let cut = client
-        .query(
-            "SELECT turn_id FROM graph_slice_explain($1, $2::text::slice_policy) WHERE outcome = 'cut'",
-            &[&anchor, &policy],
-        )
-        .unwrap();
-    let edge = |edge: &ExportedEdge| (edge.parent, edge.child, edge.edge_type.clone());
-    Some(ExpectedSliceV2 {
-        anchor_turn_id: export.anchor_turn_id,
-        turn_ids: export.turns.iter().map(|turn| turn.id).collect(),
-        edges: export.edges.iter().map(edge).collect(),
-        distances: rows.iter().map(|row| (row.get(0), row.get::<_, i32>(1) as u32)).collect(),
-        priorities: rows.iter().map(|row| (row.get(0), row.get(2))).collect(),
-        selection_order: rows.iter().map(|row| row.get(0)).collect(),
-        tokens: messages.iter().map(|row| row.get::<_, i32>(2) as u64).sum(),
-        parts: messages.iter().map(|row| (row.get(0), row.get(1))).collect(),
-        cut: cut.iter().map(|row| row.get(0)).collect(),
-        // Of this the server says nothing.
-        limited: false,
-        messages: messages.iter().map(|row| row.get(0)).collect(),
-        policy_params_hash: export.policy_params_hash,
-        slice_id: export.slice_id,
-    })
-}
-
-fn store(case: &Case, client: &mut Client) {
-    for (table, rows) in [
-        (
-            "INSERT INTO public.memory_turns (id, session_id, role, trajectory_phase, salience_score, created_at,
-                 content_text, token_count)
-             SELECT id, session_id, role, phase, salience, to_timestamp(created_at), content_text, token_count
-             FROM json_to_recordset($1::text::json) AS t (
-                 id uuid, session_id text, role text, phase text, salience float8, created_at float8,
-                 content_text text, token_count integer)",
-            &case.turns,
-        ),
-        (
-            "INSERT INTO public.memory_turn_edges (parent_turn_id, child_turn_id, edge_type)
-             SELECT DISTINCT (e ->> 0)::uuid, (e ->> 1)::uuid, coalesce(e ->> 2, 'default')
-             FROM json_array_elements($1::text::json) AS e",
-            &case.edges,
-        ),
-    ] {
-        client.execute(table, &[&rows.to_string()]).unwrap();
-    }
-}
-
-fn check(case: &Case, client: &mut Client, what: &str) {
-    let mut taken = taken(client, case.anchor, &case.policy);
-    if let (Some(taken), Some(expected)) = (&mut taken, &case.expected) {
-        taken.limited = expected.limited;
-        // An explanation has what was cut in another order, and what was recalled again only once.
-        let mut cut: Vec<TurnId> = expected.cut.clone();
-        cut.retain(|id| !taken.turn_ids.contains(id));
-        cut.sort_unstable();
-        taken.cut.sort_unstable();
-        assert_eq!(taken.cut, cut, "case {} {what}: what is cut", case.case);
-        taken.cut.clone_from(&expected.cut);
-    }
-    assert_eq!(taken, case.expected, "case {} {what}", case.case);
-    check_batch(case, client, what);
-}
-
-/// Many slices that are taken together are those that are taken one by one.
-fn check_batch(case: &Case, client: &mut Client, what: &str) {
+/// Its slice is the expected one, and many slices that are taken together are those that are taken one by one.
+fn check_both_ways(case: &Case, client: &mut Client, what: &str) {
+    check(case, client, what);
     let sql = "SELECT count(*), count(*) FILTER (WHERE slice::text IS NOT DISTINCT FROM one)
                  FROM (SELECT b.slice, CASE WHEN b.error IS NULL
                               THEN graph_slice(b.anchor_turn_id, $2::text::slice_policy)::text END AS one
@@ -127,10 +40,10 @@ fn small_graphs_are_sliced_as_the_text_asks() {
         client.batch_execute("TRUNCATE public.memory_turns, public.memory_turn_edges").unwrap();
         store(&case, &mut client);
         client.batch_execute("SELECT graph_kernel.unbind_tables()").unwrap();
-        check(&case, &mut client, "created tables");
+        check_both_ways(&case, &mut client, "created tables");
         let shape = Shape::numbered(case.case);
         shape.bind(&mut client);
-        check(&case, &mut client, &format!("{shape:?}"));
+        check_both_ways(&case, &mut client, &format!("{shape:?}"));
     }
 }
 
@@ -172,7 +85,7 @@ fn hidden_turns_pins_and_seeds_are_as_if_they_were_not_there() {
             seeds.insert(HIDDEN.to_owned(), 1.into());
         }
         client.batch_execute("SET ROLE gk_test_v2_reader").unwrap();
-        check(&case, &mut client, "a turn is hidden");
+        check_both_ways(&case, &mut client, "a turn is hidden");
         client.batch_execute("RESET ROLE").unwrap();
     }
 }

@@ -8,6 +8,7 @@ pub mod process;
 pub mod shape;
 pub mod shortage;
 pub mod small_graphs;
+pub mod small_graphs_v2;
 
 use std::io::Write;
 
