@@ -196,15 +196,19 @@ COMMENT ON FUNCTION graph_kernel.may_share_rows(oid, oid) IS
 
 -- The tables whose rows may promote on the turns or the documents of a graph, by which columns, and whether this role
 -- may read them. A graph may have had another store before: what is read is looked through whatever graph its trigger
--- names. What is not read is left out where that graph has neither the turns nor the store now.
+-- names. What is not read has to do with the turns or the store where that graph has one of them now; it may still
+-- refer to documents of the graphs that are named.
 CREATE FUNCTION graph_kernel.promoting_tables(graph text) RETURNS TABLE (
-    place regclass, reference name, document name, turns name, may_refer boolean, is_read boolean
+    place regclass, reference name, document name, turns name, graphs text[], may_refer boolean, is_near boolean,
+    is_read boolean
 )
 LANGUAGE sql STABLE STRICT PARALLEL SAFE ROWS 5
 SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
-    SELECT g.place, g.reference, g.document, g.turns, bool_or(g.is_reference AND (t.is_read OR near.by_store)),
-           t.is_read
+    SELECT g.place, g.reference, g.document, g.turns,
+           array_agg(DISTINCT g.graph) FILTER (WHERE g.is_reference AND g.graph IS NOT NULL),
+           bool_or(g.is_reference AND (t.is_read OR near.by_store)),
+           bool_or(t.is_read OR near.by_turns OR near.by_store), t.is_read
     FROM graph_kernel.promoting_triggers() AS g
     CROSS JOIN LATERAL (
         -- By their numbers: a name may be another one by now.
@@ -224,7 +228,7 @@ BEGIN ATOMIC
                g.graph IS NOT DISTINCT FROM $1
                OR kept.name IS NOT NULL AND graph_kernel.may_share_rows(kept.store::oid, s.store::oid) AS by_store
     ) AS near
-    WHERE NOT g.is_of_parent AND (t.is_read OR near.by_turns OR near.by_store)
+    WHERE NOT g.is_of_parent
     GROUP BY g.place, g.reference, g.document, g.turns, t.is_read;
 END;
 COMMENT ON FUNCTION graph_kernel.promoting_tables(text) IS
@@ -635,7 +639,11 @@ BEGIN
             INTO count, detail
             FROM (SELECT t.place, CASE WHEN bool_and(t.is_read)
                                        THEN graph_kernel.missing_references(name, t.place, t.reference) END AS missing
-                  FROM graph_kernel.promoting_tables(name) AS t WHERE t.may_refer GROUP BY t.place, t.reference) AS t;
+                  FROM graph_kernel.promoting_tables(name) AS t
+                  WHERE t.may_refer OR t.graphs && ARRAY(
+                      SELECT DISTINCT CASE k.graph WHEN 'default' THEN k.graph ELSE b.name END
+                      FROM graph_kernel.list_kept() AS k LEFT JOIN graph_kernel.binding AS b ON b.graph::text = k.graph)
+                  GROUP BY t.place, t.reference) AS t;
             hint := NULL;
             RETURN NEXT;
         END IF;

@@ -1,7 +1,7 @@
 -- What is kept, how it stands to the graph as it is now, and how it is taken again.
 CREATE FUNCTION graph_kernel.list_kept() RETURNS TABLE (
-    key text, kind text, anchor_turn_id uuid, turns bigint, role text, rls boolean, kept_by text, kept_at timestamptz,
-    checked_at timestamptz, status text, superseded_by text
+    key text, kind text, graph text, anchor_turn_id uuid, turns bigint, role text, rls boolean, kept_by text,
+    kept_at timestamptz, checked_at timestamptz, status text, superseded_by text
 )
     AS 'MODULE_PATHNAME', 'list_kept_wrapper'
     LANGUAGE c STABLE PARALLEL RESTRICTED COST 10000 ROWS 1000 SET search_path = pg_catalog, pg_temp;
@@ -49,6 +49,7 @@ BEGIN ATOMIC
         CROSS JOIN LATERAL (
             SELECT array_remove(ARRAY[t.reference, t.document, t.turns], NULL)::text[] AS columns
         ) AS named
+        WHERE t.is_near
     ) AS promoting
     CROSS JOIN LATERAL graph_kernel.list_references(c.graph, coalesce($1, 'null'), promoting.tables) AS r;
 END;
@@ -58,22 +59,26 @@ COMMENT ON FUNCTION graph_kernel.references(jsonb) IS
 -- A view's functions run with the rights of who reads it.
 CREATE VIEW graph_kernel.kept AS
 WITH referring AS MATERIALIZED (
-    SELECT t.place, t.reference, bool_and(t.is_read) AS is_read
+    SELECT t.place, t.reference, t.graphs, t.may_refer, t.is_read
     FROM graph_kernel.promoting_tables(graph_kernel.chosen_graph()) AS t
-    WHERE t.may_refer
-    GROUP BY t.place, t.reference
+    WHERE t.may_refer OR t.graphs IS NOT NULL
 ), counted AS MATERIALIZED (
     SELECT c.key, sum(c.found) AS found
-    FROM referring AS t CROSS JOIN LATERAL graph_kernel.count_references(t.place, t.reference::text) AS c
-    WHERE t.is_read
+    FROM (SELECT t.place, t.reference FROM referring AS t GROUP BY 1, 2 HAVING bool_and(t.is_read)) AS t
+    CROSS JOIN LATERAL graph_kernel.count_references(t.place, t.reference::text) AS c
     GROUP BY c.key
 )
 SELECT k.key, k.kind, k.anchor_turn_id, k.turns, k.role, k.rls, k.kept_by, k.kept_at, k.checked_at, k.status,
        k.superseded_by,
-       CASE WHEN NOT EXISTS (SELECT FROM referring AS t WHERE NOT t.is_read)
+       -- A document of a graph that is not known may be of each.
+       CASE WHEN NOT EXISTS (SELECT FROM referring AS t
+                             WHERE NOT t.is_read AND (t.may_refer OR o.name IS NULL OR o.name = ANY (t.graphs)))
              AND NOT EXISTS (SELECT FROM counted AS c WHERE c.key IS NULL)
             THEN coalesce(c.found, 0)::bigint END AS atoms
-FROM graph_kernel.list_kept() AS k LEFT JOIN counted AS c ON c.key = k.key;
+FROM graph_kernel.list_kept() AS k
+LEFT JOIN graph_kernel.binding AS b ON b.graph::text = k.graph
+CROSS JOIN LATERAL (SELECT CASE k.graph WHEN 'default' THEN k.graph ELSE b.name END AS name) AS o
+LEFT JOIN counted AS c ON c.key = k.key;
 COMMENT ON VIEW graph_kernel.kept IS 'the documents in the store of the graph, and what stands on them';
 COMMENT ON COLUMN graph_kernel.kept.key IS 'the SHA-256 of the document, for graph_kept';
 COMMENT ON COLUMN graph_kernel.kept.kind IS 'slice or prompt';
@@ -88,7 +93,7 @@ COMMENT ON COLUMN graph_kernel.kept.status IS
     'what that has found: identical, changed, or why it could not be taken; other_role: another role takes it';
 COMMENT ON COLUMN graph_kernel.kept.superseded_by IS 'the document that has taken its place';
 COMMENT ON COLUMN graph_kernel.kept.atoms IS
-    'how many rows that promote refer to it; NULL where there is a table of such rows that this role does not read';
+    'how many rows that promote refer to it; NULL where a table that this role does not read may have some';
 
 -- As backfill_content_hashes: each transaction takes the lock that makes DROP EXTENSION wait, and looks what it is on.
 CREATE PROCEDURE graph_kernel.refresh_kept(

@@ -84,6 +84,7 @@ fn list_kept() -> TableIterator<
     (
         name!(key, Text),
         name!(kind, Text),
+        name!(graph, Text),
         name!(anchor_turn_id, Option<Uuid>),
         name!(turns, i64),
         name!(role, Text),
@@ -101,6 +102,7 @@ fn list_kept() -> TableIterator<
             put((
                 Text(row.key),
                 Text(row.kind),
+                Text(row.graph),
                 row.anchor.map(to_sql_uuid),
                 row.turns,
                 Text(row.role),

@@ -152,7 +152,7 @@ columns! { A B C D }
 columns! { A B C D E F }
 columns! { A B C D E F G H }
 columns! { A B C D E F G H I J }
-columns! { A B C D E F G H I J K }
+columns! { A B C D E F G H I J K L }
 columns! { A B C D E F G H I J K L M N }
 columns! { A B C D E F G H I J K L M N O P Q R }
 

@@ -25,6 +25,24 @@ SELECT kind, atoms FROM graph_kernel.kept;
 CREATE SCHEMA own;
 SELECT graph_kernel.bind_store(graph_kernel.create_slice_store('own'), 'a');
 SELECT kind, atoms FROM graph_kernel.kept;
+
+-- Likewise where the rows are another owner's, which are not read: of documents of that graph alone it is not known.
+SELECT graph_keep(graph_slice('00000000-0000-4000-8000-000000000004')) IS NOT NULL AS kept;
+CREATE ROLE regress_others NOLOGIN;
+ALTER TABLE notes_a OWNER TO regress_others;
+SELECT anchor_turn_id, atoms FROM graph_kernel.kept ORDER BY 1;
+SELECT ok, count, detail FROM graph_check() WHERE check_name = 'kept_references';
+SELECT graph_kernel.bind_tables('memory_turns', 'memory_turn_edges', '{"turns": {"phase": null}}', 'a') IS NOT NULL
+       AS bound_otherwise;
+SELECT anchor_turn_id, atoms FROM graph_kernel.kept ORDER BY 1;
+SELECT graph_kernel.bind_tables('memory_turns', 'memory_turn_edges', name => 'a') IS NOT NULL AS bound;
+-- A document of no graph that is known may be any graph's.
+UPDATE slice_store SET graph = '00000000-0000-4000-8000-0000000000ff'
+WHERE anchor = '00000000-0000-4000-8000-000000000004';
+SELECT anchor_turn_id, atoms FROM graph_kernel.kept ORDER BY 1;
+DELETE FROM slice_store WHERE anchor = '00000000-0000-4000-8000-000000000004';
+ALTER TABLE notes_a OWNER TO CURRENT_USER;
+DROP ROLE regress_others;
 SELECT graph_kernel.bind_store('slice_store', 'a');
 
 -- The store that both had was made again, and bound again for one of them.
