@@ -576,3 +576,37 @@ fn calls_go_through_a_pooler() {
     }
     assert!(clients[0].result("context", json!({})).starts_with("6 messages"));
 }
+
+/// PgBouncer 1.18 ends where a cancel's connection is closed before it has passed the cancel on.
+#[test]
+fn a_cancel_leaves_a_pooler_to_its_other_clients() {
+    let Some(pooler) = Pooler::start("mcp_pooler_cancel") else {
+        return lack("mcp::a_cancel_leaves_a_pooler_to_its_other_clients", "no PgBouncer");
+    };
+    let database = Database::with_tables("mcp_pooler_cancel");
+    let (mut owner, mut watch) = (database.connect(), database.connect());
+    let row = "INSERT INTO memory_turns (id, session_id) VALUES (gen_random_uuid(), 's')";
+    owner.batch_execute(row).unwrap();
+    let mut client = Client::start(&mut pooler.command(&database, &["mcp"]));
+    let mut waiting = |expected: i64| {
+        let count = "SELECT count(*) FROM pg_stat_activity \
+                     WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        let end = Instant::now() + Duration::from_secs(20);
+        while watch.query_one(count, &[]).unwrap().get::<_, i64>(0) != expected {
+            assert!(Instant::now() < end, "not {expected} statements");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    };
+    for id in 100..103 {
+        let mut transaction = owner.transaction().unwrap();
+        transaction.batch_execute("LOCK TABLE memory_turns IN ACCESS EXCLUSIVE MODE").unwrap();
+        client.send(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call",
+                            "params": {"name": "context", "arguments": {}}}));
+        waiting(1);
+        client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
+                            "params": {"requestId": id}}));
+        waiting(0);
+        transaction.rollback().unwrap();
+        client.result("context", json!({}));
+    }
+}

@@ -3,15 +3,17 @@
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::io;
+use std::net::ToSocketAddrs;
 use std::path::Path;
 
+use postgres::Config;
 use postgres::error::SqlState;
-use postgres::{Client, Config};
 
+use super::client::{Address, Canceller, Client};
 use super::parameters::Settings;
 use super::password_file::PasswordFile;
 use super::server_error;
-use super::tls::{Canceller, Tls};
+use super::tls::Tls;
 use crate::Failure;
 
 /// Where servers of distributions have their sockets.
@@ -46,6 +48,16 @@ pub(super) struct Host {
 impl Host {
     fn is_socket(&self) -> bool {
         self.address.is_none() && self.name.starts_with('/')
+    }
+
+    /// Where it is: a name may have several addresses.
+    fn addresses(&self) -> io::Result<Vec<Address>> {
+        if self.is_socket() {
+            let file = format!(".s.PGSQL.{}", self.port);
+            return Ok(vec![Address::Socket(Path::new(&self.name).join(file))]);
+        }
+        let host = self.address.as_deref().unwrap_or(&self.name);
+        Ok((host, self.port).to_socket_addrs()?.map(Address::Tcp).collect())
     }
 
     fn address_text(&self) -> String {
@@ -85,18 +97,28 @@ pub(super) fn connect(settings: &Settings) -> Result<(Client, Canceller), Failur
             }
             (None, None) => None,
         };
-        match tls.open(&config(&settings, &host, password)?, host.is_socket()) {
-            Ok(opened) => return Ok(opened),
+        let config = config(&settings, &host, password)?;
+        let mut addresses = match host.addresses() {
+            Ok(addresses) => addresses,
             Err(error) => {
-                failures.push(format!(
-                    "no connection to {}: {}",
-                    host.address_text(),
-                    server_error(&error)
-                ));
-                if !is_unreachable(&error) {
-                    break;
-                }
+                failures.push(format!("no connection to {}: {error}", host.address_text()));
+                continue;
             }
+        };
+        if is_random(&settings) {
+            shuffle(&mut addresses, |address| format!("{address:?}"));
+        }
+        let mut last = None;
+        for address in addresses {
+            match tls.open(&config, &host.name, address) {
+                Ok(opened) => return Ok(opened),
+                Err(error) => last = Some(error),
+            }
+        }
+        let text = last.as_ref().map_or_else(|| "no address".to_owned(), server_error);
+        failures.push(format!("no connection to {}: {text}", host.address_text()));
+        if last.is_some_and(|error| !is_unreachable(&error)) {
+            break;
         }
     }
     Err(failures.join("; "))
@@ -150,11 +172,19 @@ pub(super) fn hosts(settings: &Settings) -> Result<Vec<Host>, Failure> {
         };
         hosts.push(Host { name, address, port });
     }
-    if settings.get("load_balance_hosts") == Some("random") {
-        let random = RandomState::new();
-        hosts.sort_by_cached_key(|host| random.hash_one(host.address_text()));
+    if is_random(settings) {
+        shuffle(&mut hosts, Host::address_text);
     }
     Ok(hosts)
+}
+
+fn is_random(settings: &Settings) -> bool {
+    settings.get("load_balance_hosts") == Some("random")
+}
+
+fn shuffle<T>(list: &mut [T], text: impl Fn(&T) -> String) {
+    let random = RandomState::new();
+    list.sort_by_cached_key(|one| random.hash_one(text(one)));
 }
 
 /// What the driver is given for one host.
@@ -164,7 +194,6 @@ fn config(settings: &Settings, host: &Host, password: Option<Vec<u8>>) -> Result
         pairs.set(name, settings.get(name).unwrap_or_default());
     }
     pairs.set("keepalives_retries", settings.get("keepalives_count").unwrap_or_default());
-    pairs.set("load_balance_hosts", settings.get("load_balance_hosts").unwrap_or_default());
     let address = host.address.as_deref().unwrap_or_default();
     // A folder is not a name that a certificate could have.
     let is_folder = host.name.starts_with('/') && !host.is_socket();

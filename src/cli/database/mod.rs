@@ -3,20 +3,20 @@
 //! The connection may be one of a pooler's, which another client has after each transaction. So what is set is set
 //! within a transaction, to its end, and no prepared statement has a name.
 
+mod client;
 mod hosts;
 mod parameters;
 mod password_file;
 mod pool;
 mod tls;
 
-use postgres::fallible_iterator::FallibleIterator;
 use postgres::types::{FromSql, ToSql, Type};
-use postgres::{Client, CopyInWriter, Row, SimpleQueryMessage};
+use postgres::{Row, SimpleQueryMessage};
 use serde_json::Value;
 
+use self::client::{Canceller, Client, CopyIn};
 pub(crate) use self::password_file::is_private;
 pub(crate) use self::pool::{Access, Fault, FaultKind, Lease, Pool};
-use self::tls::Canceller;
 use crate::Failure;
 use crate::arguments::DatabaseArguments;
 
@@ -216,8 +216,7 @@ impl Database {
         query: &str,
         parameters: Parameters,
     ) -> Result<Vec<Row>, QueryError> {
-        let parameters = parameters.iter().map(|(value, its_type)| (*value, its_type.clone()));
-        let mut rows = self.client().query_typed_raw(query, parameters)?;
+        let mut rows = self.client().rows(query, parameters)?;
         let (mut list, mut bytes) = (Vec::new(), 0);
         while let Some(row) = rows.next()? {
             // Beside its bytes the driver holds where each column begins and ends.
@@ -262,7 +261,7 @@ impl Database {
 
     /// Begins a COPY within the transaction. The driver prepares it under a name, which it drops before what comes
     /// next.
-    pub(crate) fn copy_in(&mut self, copy: &str) -> Result<CopyInWriter<'_>, postgres::Error> {
+    pub(crate) fn copy_in(&mut self, copy: &str) -> Result<CopyIn<'_>, postgres::Error> {
         debug_assert!(self.is_in_transaction, "outside, the name would be a session's");
         self.client().copy_in(copy)
     }

@@ -10,7 +10,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-use super::tls::Canceller;
+use super::client::Canceller;
 use super::{Database, Place, QueryError, TransactionId, server_error};
 use crate::Failure;
 
@@ -20,8 +20,10 @@ const MAX_WAIT: Duration = Duration::from_secs(10);
 /// After how long without work a connection is closed, so that no server's end goes unnoticed for long.
 const MAX_IDLE: Duration = Duration::from_secs(60);
 
-/// After how long work that was given up is cancelled again: a request that comes between two statements is lost.
+/// After how long work that was given up is cancelled again, as a request that comes between two statements is lost;
+/// and how long that grows to be, by doubling.
 const CANCEL_AGAIN: Duration = Duration::from_millis(100);
+const MAX_CANCEL_AGAIN: Duration = Duration::from_secs(1);
 
 /// How long a statement may go on after a cancel, as code of a policy can, before its session is ended.
 const MAX_CANCEL: Duration = Duration::from_secs(2);
@@ -169,9 +171,9 @@ impl Drop for Waiting {
     }
 }
 
-/// Cancels until the work has ended, and ends the session of what goes on.
+/// Cancels until the work has ended, and ends the session of what goes on, or closes its connection.
 fn end(place: &Place, running: &Weak<Mutex<Running>>) {
-    let mut begun = Instant::now();
+    let (mut begun, mut wait) = (Instant::now(), CANCEL_AGAIN);
     while let Some(running) = running.upgrade() {
         let (canceller, transaction) = {
             let running = locked(&running);
@@ -179,16 +181,21 @@ fn end(place: &Place, running: &Weak<Mutex<Running>>) {
         };
         drop(running);
         if let Some(transaction) = transaction.filter(|_| begun.elapsed() >= MAX_CANCEL) {
-            // It may fail, as where the role has no connection left: then it is tried again.
-            if let Ok(mut database) = place.connect() {
-                _ = database.end_session(&transaction);
+            let ended = match place.connect() {
+                Ok(mut database) => database.end_session(&transaction).is_ok(),
+                Err(_) => false,
+            };
+            // As where the role has no connection left. The server looks each second whether this one is there.
+            if let Some(canceller) = canceller.as_ref().filter(|_| !ended) {
+                canceller.close();
             }
             begun = Instant::now();
         }
         if let Some(canceller) = canceller {
             canceller.cancel();
         }
-        thread::sleep(CANCEL_AGAIN);
+        thread::sleep(wait);
+        wait = (2 * wait).min(MAX_CANCEL_AGAIN);
     }
 }
 

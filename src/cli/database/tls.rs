@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use postgres::Config;
 use postgres::config::SslMode;
-use postgres::{CancelToken, Client, Config, NoTls};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
@@ -11,6 +11,7 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
+use super::client::{Address, Canceller, Client};
 use super::parameters::Settings;
 use crate::Failure;
 
@@ -48,42 +49,27 @@ impl Tls {
         Ok(Tls { mode, connector: MakeRustlsConnect::new(client) })
     }
 
-    /// Opens a connection; one by a socket is not encrypted.
+    /// Opens a connection to the host of this name, at this address; one by a socket is not encrypted.
     pub(super) fn open(
         &self,
         config: &Config,
-        is_socket: bool,
+        name: &str,
+        address: Address,
     ) -> Result<(Client, Canceller), postgres::Error> {
         let mut config = config.clone();
-        config.ssl_mode(if is_socket { SslMode::Disable } else { self.mode });
+        config.ssl_mode(self.mode);
+        match address {
+            Address::Socket(_) => _ = config.ssl_mode(SslMode::Disable),
+            Address::Tcp(address) if config.get_hostaddrs().is_empty() => {
+                config.hostaddr(address.ip());
+            }
+            Address::Tcp(_) => {}
+        }
         let tls = match config.get_ssl_mode() {
             SslMode::Disable => None,
             _ => Some(self.connector.clone()),
         };
-        let client = match &tls {
-            None => config.connect(NoTls),
-            Some(connector) => config.connect(connector.clone()),
-        }?;
-        let token = client.cancel_token();
-        Ok((client, Canceller { token, tls }))
-    }
-}
-
-/// What cancels the statement that runs on a connection.
-#[derive(Clone)]
-pub(super) struct Canceller {
-    token: CancelToken,
-    tls: Option<MakeRustlsConnect>,
-}
-
-impl Canceller {
-    /// Asks the server to cancel, over a connection of its own that is encrypted as the first one. Whether it does is
-    /// not said.
-    pub(super) fn cancel(&self) {
-        _ = match &self.tls {
-            None => self.token.cancel_query(NoTls),
-            Some(connector) => self.token.cancel_query(connector.clone()),
-        };
+        Client::connect(&config, address, name, tls)
     }
 }
 

@@ -218,11 +218,9 @@ impl Writer {
             let mut writer = self.database.copy_in(&self.stages.named(&copy))?;
             // The driver copies each piece, more than once.
             let written = writer
-                .write_all(SIGNATURE)
-                .and_then(|()| {
-                    bytes.chunks(PIECE_BYTES).try_for_each(|piece| writer.write_all(piece))
-                })
-                .and_then(|()| writer.write_all(&END));
+                .write(SIGNATURE)
+                .and_then(|()| bytes.chunks(PIECE_BYTES).try_for_each(|piece| writer.write(piece)))
+                .and_then(|()| writer.write(&END));
             // What the server says is the reason why it takes no more.
             match (writer.finish(), written) {
                 (Err(error), _) => return Err(error),

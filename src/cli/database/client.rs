@@ -1,0 +1,305 @@
+//! The driver's client as one that waits for each answer, and that others can cancel or close meanwhile.
+
+use std::future::{Future, poll_fn};
+use std::io::{self, Cursor};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use futures_util::{SinkExt, TryStreamExt};
+use postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
+use postgres::types::{ToSql, Type};
+use postgres::{CancelToken, Config, CopyInSink, Error, NoTls, Row, RowStream, SimpleQueryMessage};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpStream, UnixStream};
+use tokio::runtime::{self, Runtime};
+use tokio::sync::Notify;
+use tokio::time::timeout;
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use super::Parameters;
+
+/// How long a cancel may take, from connecting until the server has closed the connection.
+const MAX_CANCEL: Duration = Duration::from_secs(5);
+
+/// How long a server may take to answer what it was asked before a connection is closed in order.
+const MAX_CLOSE: Duration = Duration::from_secs(5);
+
+/// The connection's own part of the driver, which has to run for anything to be answered.
+type Connection = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
+
+/// Where a server is.
+#[derive(Clone, Debug)]
+pub(super) enum Address {
+    Socket(PathBuf),
+    Tcp(SocketAddr),
+}
+
+/// A connection.
+pub(super) struct Client {
+    runtime: Runtime,
+    /// None when it is dropped.
+    client: Option<postgres::Client>,
+    /// None after its end.
+    connection: Option<Connection>,
+    closing: Arc<Notify>,
+}
+
+/// What cancels the statement that runs on a connection, and closes it.
+#[derive(Clone)]
+pub(super) struct Canceller {
+    token: CancelToken,
+    tls: Option<MakeRustlsConnect>,
+    address: Address,
+    /// What the server's certificate is for.
+    name: String,
+    closing: Arc<Notify>,
+}
+
+fn new_runtime() -> Runtime {
+    runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime needs no more than a few open files")
+}
+
+impl Client {
+    /// Connects to an address, which is also in the configuration; `name` is that of the server's certificate.
+    pub(super) fn connect(
+        config: &Config,
+        address: Address,
+        name: &str,
+        tls: Option<MakeRustlsConnect>,
+    ) -> Result<(Self, Canceller), Error> {
+        let runtime = new_runtime();
+        let (client, connection): (_, Connection) = match &tls {
+            None => {
+                let (client, connection) = runtime.block_on(config.connect(NoTls))?;
+                (client, Box::pin(connection))
+            }
+            Some(connector) => {
+                let (client, connection) = runtime.block_on(config.connect(connector.clone()))?;
+                (client, Box::pin(connection))
+            }
+        };
+        let closing = Arc::new(Notify::new());
+        let canceller = Canceller {
+            token: client.cancel_token(),
+            tls,
+            address,
+            name: name.to_owned(),
+            closing: Arc::clone(&closing),
+        };
+        let (client, connection) = (Some(client), Some(connection));
+        Ok((Client { runtime, client, connection, closing }, canceller))
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.connection.is_none() || self.client.as_ref().is_none_or(postgres::Client::is_closed)
+    }
+
+    /// Waits for what the client was asked.
+    fn wait<'a, T, F: Future<Output = Result<T, Error>>>(
+        &'a mut self,
+        work: impl FnOnce(&'a postgres::Client) -> F,
+    ) -> Result<T, Error> {
+        let client = self.client.as_ref().expect("it is there until this is dropped");
+        drive(&self.runtime, &mut self.connection, &self.closing, work(client))
+    }
+
+    pub(super) fn simple_query(&mut self, query: &str) -> Result<Vec<SimpleQueryMessage>, Error> {
+        self.wait(|client| client.simple_query(query))
+    }
+
+    pub(super) fn batch_execute(&mut self, commands: &str) -> Result<(), Error> {
+        self.wait(|client| client.batch_execute(commands))
+    }
+
+    pub(super) fn execute_typed(
+        &mut self,
+        statement: &str,
+        parameters: Parameters,
+    ) -> Result<u64, Error> {
+        self.wait(|client| client.execute_typed(statement, parameters))
+    }
+
+    pub(super) fn query_typed_one(
+        &mut self,
+        query: &str,
+        parameters: Parameters,
+    ) -> Result<Row, Error> {
+        self.wait(|client| client.query_typed_one(query, parameters))
+    }
+
+    pub(super) fn rows(&mut self, query: &str, parameters: Parameters) -> Result<Rows<'_>, Error> {
+        let parameters = parameters.iter().map(|(value, its_type)| (*value, its_type.clone()));
+        let parameters: Vec<(&(dyn ToSql + Sync), Type)> = parameters.collect();
+        let stream = self.wait(|client| client.query_typed_raw(query, parameters))?;
+        Ok(Rows { stream: Box::pin(stream), client: self })
+    }
+
+    pub(super) fn copy_in(&mut self, copy: &str) -> Result<CopyIn<'_>, Error> {
+        let sink = self.wait(|client| client.copy_in(copy))?;
+        Ok(CopyIn { sink: Box::pin(sink), client: self })
+    }
+}
+
+impl Drop for Client {
+    /// Tells the server, and takes first what it still has to say.
+    fn drop(&mut self) {
+        self.client = None;
+        if let Some(connection) = &mut self.connection {
+            let closed = async {
+                tokio::select! { _ = connection => {}, () = self.closing.notified() => {} }
+            };
+            _ = self.runtime.block_on(async { timeout(MAX_CLOSE, closed).await });
+        }
+    }
+}
+
+/// Runs the connection until work is done. Where it is closed meanwhile, the work fails.
+fn drive<T>(
+    runtime: &Runtime,
+    connection: &mut Option<Connection>,
+    closing: &Notify,
+    work: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Error> {
+    let (mut work, mut closing) = (pin!(work), pin!(closing.notified()));
+    runtime.block_on(poll_fn(|context| {
+        if let Some(running) = connection {
+            if closing.as_mut().poll(context).is_ready() {
+                *connection = None;
+            } else if let Poll::Ready(ended) = running.as_mut().poll(context) {
+                *connection = None;
+                ended?;
+            }
+        }
+        work.as_mut().poll(context)
+    }))
+}
+
+/// The rows of a query, one after the other.
+pub(super) struct Rows<'a> {
+    client: &'a mut Client,
+    stream: Pin<Box<RowStream>>,
+}
+
+impl Rows<'_> {
+    pub(super) fn next(&mut self) -> Result<Option<Row>, Error> {
+        let Self { client, stream } = self;
+        client.wait(|_| stream.try_next())
+    }
+}
+
+/// A COPY to the server.
+pub(crate) struct CopyIn<'a> {
+    client: &'a mut Client,
+    sink: Pin<Box<CopyInSink<Cursor<Vec<u8>>>>>,
+}
+
+impl CopyIn<'_> {
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        let Self { client, sink } = self;
+        client.wait(|_| sink.send(Cursor::new(bytes.to_vec())))
+    }
+
+    pub(crate) fn finish(mut self) -> Result<u64, Error> {
+        let Self { client, sink } = &mut self;
+        client.wait(|_| sink.as_mut().finish())
+    }
+}
+
+impl Canceller {
+    /// Asks the server to cancel, over a connection of its own that is encrypted as the first one. Whether it does is
+    /// not said.
+    pub(super) fn cancel(&self) {
+        _ = new_runtime().block_on(async { timeout(MAX_CANCEL, self.ask_to_cancel()).await });
+    }
+
+    async fn ask_to_cancel(&self) -> io::Result<()> {
+        match &self.address {
+            Address::Tcp(address) => self.cancel_over(TcpStream::connect(address).await?).await,
+            Address::Socket(path) => self.cancel_over(UnixStream::connect(path).await?).await,
+        }
+        Ok(())
+    }
+
+    async fn cancel_over<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(&self, stream: S) {
+        let stream = ReadToEnd(stream);
+        _ = match self.tls.clone() {
+            None => self.token.cancel_query_raw(stream, NoTls).await,
+            Some(mut connector) => {
+                let Ok(tls) =
+                    MakeTlsConnect::<ReadToEnd<S>>::make_tls_connect(&mut connector, &self.name);
+                self.token.cancel_query_raw(stream, ReadToEnd(tls)).await
+            }
+        };
+    }
+
+    /// Closes the connection, whatever the server does.
+    pub(super) fn close(&self) {
+        self.closing.notify_one();
+    }
+}
+
+/// A stream, or what makes one, that is shut down only after the server has closed it: PgBouncer 1.18 ends as a whole
+/// where a cancel's connection is closed before.
+struct ReadToEnd<T>(T);
+
+impl<S: AsyncRead + Unpin> AsyncRead for ReadToEnd<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_read(context, buffer)
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for ReadToEnd<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        loop {
+            let mut bytes = [0; 64];
+            let mut buffer = ReadBuf::new(&mut bytes);
+            let read = ready!(Pin::new(&mut self.0).poll_read(context, &mut buffer));
+            if read.is_err() || buffer.filled().is_empty() {
+                return Pin::new(&mut self.0).poll_shutdown(context);
+            }
+        }
+    }
+}
+
+impl<S: TlsStream + Unpin> TlsStream for ReadToEnd<S> {
+    fn channel_binding(&self) -> ChannelBinding {
+        self.0.channel_binding()
+    }
+}
+
+impl<S: 'static, T: TlsConnect<S>> TlsConnect<S> for ReadToEnd<T>
+where
+    T::Future: Send + 'static,
+{
+    type Stream = ReadToEnd<T::Stream>;
+    type Error = T::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Stream, Self::Error>> + Send>>;
+
+    fn connect(self, stream: S) -> Self::Future {
+        let made = self.0.connect(stream);
+        Box::pin(async { made.await.map(ReadToEnd) })
+    }
+}
