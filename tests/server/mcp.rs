@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::common::database::Database;
 use crate::common::lack;
-use crate::import::pooler::Pooler;
+use crate::import::pooler::{Pooler, SETTING_TRIGGERS};
 use crate::import::{ask, export, graph_kernel, import};
 
 /// A client of the program, which ends with it.
@@ -565,6 +565,8 @@ fn calls_go_through_a_pooler() {
         return lack("mcp::calls_go_through_a_pooler", "no PgBouncer");
     };
     let database = with_words("mcp_pooler");
+    let before = pooler.settings(&database);
+    database.connect().batch_execute(SETTING_TRIGGERS).unwrap();
     let mut clients =
         [1, 2].map(|_| Client::start(&mut pooler.command(&database, &["mcp", "--allow-writes"])));
     for n in 0..6 {
@@ -573,6 +575,7 @@ fn calls_go_through_a_pooler() {
         client.error("context", json!({"session": "none"}));
         let text = client.result("recall", json!({"question": "heron"}));
         assert!(text.contains(&format!("| heron {n}\n")), "{text}");
+        assert_eq!(pooler.settings(&database), before);
     }
     assert!(clients[0].result("context", json!({})).starts_with("6 messages"));
 }

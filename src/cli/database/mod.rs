@@ -31,6 +31,10 @@ const BEGIN: &str = "\
 /// What ends every beginning of a transaction: the server process, and when it began.
 const WHICH: &str = "SELECT pg_backend_pid(), now()";
 
+/// What ends a transaction that has written. Triggers may have set for the session what they please, also at its
+/// end. One message: a pooler gives the session away only after all of it.
+const COMMIT: &str = "COMMIT; RESET ALL; RESET ROLE";
+
 /// Ends the session of that transaction, if it still runs.
 const END_SESSION: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
     WHERE pid = $1::text::integer AND xact_start = $2::text::timestamptz";
@@ -169,7 +173,7 @@ impl Database {
     }
 
     pub(crate) fn commit(&mut self) -> Result<(), postgres::Error> {
-        self.client().batch_execute("COMMIT")?;
+        self.client().batch_execute(COMMIT)?;
         self.is_in_transaction = false;
         Ok(())
     }

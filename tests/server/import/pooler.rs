@@ -83,6 +83,11 @@ impl Pooler {
         command
     }
 
+    /// What the session of the pool has set.
+    pub(crate) fn settings(&self, database: &Database) -> Vec<Vec<Option<String>>> {
+        rows(&mut self.connect(database), STATE)
+    }
+
     fn ask(&self, database: &Database, arguments: &[&str]) -> Answer {
         Answer::of(self.command(database, arguments).output().unwrap())
     }
@@ -95,15 +100,35 @@ impl Drop for Pooler {
     }
 }
 
+/// Triggers that set for the session what they please: one with the row, one at the end of the transaction, and one
+/// that the second defers once more.
+pub(crate) const SETTING_TRIGGERS: &str = "
+    CREATE FUNCTION public.sets() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        PERFORM set_config('search_path', TG_NAME, false), set_config('row_security', 'off', false),
+            set_config('graph_kernel.graph', 'other', false), set_config('plan_cache_mode', TG_NAME, false);
+        RETURN NEW; END $$;
+    CREATE FUNCTION public.defers() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        SET CONSTRAINTS ALL DEFERRED;
+        INSERT INTO public.deferred DEFAULT VALUES;
+        RETURN NEW; END $$;
+    CREATE TABLE public.deferred (n integer);
+    CREATE TRIGGER force_custom_plan BEFORE INSERT ON public.memory_turns
+        FOR EACH ROW EXECUTE FUNCTION public.sets();
+    CREATE CONSTRAINT TRIGGER defers AFTER INSERT ON public.memory_turns DEFERRABLE INITIALLY DEFERRED
+        FOR EACH ROW EXECUTE FUNCTION public.defers();
+    CREATE CONSTRAINT TRIGGER force_generic_plan AFTER INSERT ON public.deferred DEFERRABLE INITIALLY DEFERRED
+        FOR EACH ROW EXECUTE FUNCTION public.sets()";
+
 /// What a session has that another client of it would meet: which it is, its settings, its statements, its temporary
-/// tables, its locks. The pooler itself sets `application_name`, and newer ones keep statements under their own names.
+/// tables, its locks. The pooler itself sets `application_name`, each transaction begins with its own
+/// `transaction_read_only`, and newer poolers keep statements under their own names.
 const STATE: &str = "
     SELECT pg_backend_pid(), current_setting('search_path'), current_setting('plan_cache_mode'),
            coalesce(nullif(current_setting('graph_kernel.graph', true), ''), 'default'),
            current_setting('TimeZone'), current_setting('DateStyle'), current_setting('enable_nestloop'),
            current_setting('client_connection_check_interval'),
            (SELECT string_agg(name || ' = ' || setting, ', ' ORDER BY name) FROM pg_settings
-             WHERE source = 'session' AND name <> 'application_name'),
+             WHERE source = 'session' AND name NOT IN ('application_name', 'transaction_read_only')),
            (SELECT string_agg(name || ': ' || statement, ', ') FROM pg_prepared_statements
              WHERE name NOT LIKE 'PGBOUNCER@_%' ESCAPE '@'),
            (SELECT string_agg(relname, ', ') FROM pg_class WHERE relpersistence = 't'),
@@ -236,6 +261,19 @@ fn a_command_does_not_depend_on_what_another_client_has_left() {
     assert_eq!(import.expect_success().count("turns: "), 12);
     assert_eq!(rows(&mut beside, "SELECT n FROM graph_kernel_links"), [[Some("1".to_owned())]]);
     assert_eq!(pooler.ask(&database, &["sessions"]).expect_success().out.lines().count(), 2);
+}
+
+#[test]
+fn what_triggers_set_ends_with_an_import() {
+    let Some(pooler) = Pooler::start("pooled_triggers") else {
+        return lack("what_triggers_set_ends_with_an_import", "no PgBouncer");
+    };
+    let database = Database::with_tables("import_pooled_triggers");
+    database.connect().batch_execute(SETTING_TRIGGERS).unwrap();
+    let before = pooler.settings(&database);
+    let import = pooler.ask(&database, &["import", "chatgpt", &export("chatgpt.json")]);
+    assert_eq!(import.expect_success().count("turns: "), 12);
+    assert_eq!(pooler.settings(&database), before);
 }
 
 /// The second connection would wait for the first, which the pooler has given away.
