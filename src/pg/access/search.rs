@@ -255,9 +255,9 @@ impl<'a> Searcher<'a> {
         } else {
             let is_hash = sessions.iter().any(|name| may_be_hash_of_name(name));
             let names = narrowing.parameter(Value::Texts(sessions.to_vec()));
-            conditions.push(format!("{own} OPERATOR(pg_catalog.=) ANY ({names})"));
+            let names = format!("ANY ({names})");
+            conditions.push(self.has_session(&own, &names));
             if is_hash {
-                let names = format!("ANY ({names})");
                 conditions.push(LONG_SESSION.replace("{session}", &own).replace("{names}", &names));
             }
         }
@@ -476,6 +476,15 @@ impl<'a> Searcher<'a> {
         Ok(turns)
     }
 
+    /// Whether a turn's session has this very name, found by what the column takes as equal, which its indexes are by.
+    fn has_session(&self, own: &str, names: &str) -> String {
+        let found = format!("{own} OPERATOR(pg_catalog.=) {names}");
+        if !self.graph.takes_names_as_equal() {
+            return found;
+        }
+        format!("({found} AND ({own}) COLLATE pg_catalog.\"C\" OPERATOR(pg_catalog.=) {names})")
+    }
+
     /// Conditions on `$1`, tried one after the other, with the value of `$1`; none where no turn can have that session.
     fn session_conditions(&self, session: Option<&str>) -> Vec<(String, Option<String>)> {
         let Some(session) = session else { return vec![("$1 IS NULL".to_owned(), None)] };
@@ -483,7 +492,7 @@ impl<'a> Searcher<'a> {
             return Vec::new();
         };
         if base_type != pg_sys::UUIDOID {
-            let mut conditions = vec![format!("{own} OPERATOR(pg_catalog.=) $1")];
+            let mut conditions = vec![self.has_session(&own, "$1")];
             if may_be_hash_of_name(session) {
                 let named = LONG_SESSION.replace("{session}", &own).replace("{names}", "$1");
                 conditions.push(named);

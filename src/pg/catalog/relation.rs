@@ -58,6 +58,12 @@ unsafe extern "C-unwind" fn schema_changed(_arg: pg_sys::Datum, _cache: i32, _ha
     CATALOG_GENERATION.set(CATALOG_GENERATION.get() + 1);
 }
 
+/// Whether a collation takes no texts as equal that differ. Types without one have the invalid OID.
+pub fn is_deterministic(collation: pg_sys::Oid) -> bool {
+    // SAFETY: a syscache look-up.
+    collation == pg_sys::InvalidOid || unsafe { pg_sys::get_collation_isdeterministic(collation) }
+}
+
 /// A column of a table.
 #[derive(Debug)]
 pub struct TableColumn {

@@ -41,6 +41,13 @@ UPDATE lists.memory_turns SET content_text = repeat('y', 99990) || 'here and the
 SELECT has_text, (SELECT string_agg(content, ',') FROM graph_kernel.list_turns(has_text => has_text, length => 90)) = repeat('y', 80) || 'here and t' AS found FROM unnest(ARRAY['HERE', 'there']) AS has_text;
 SELECT session_id FROM graph_kernel.list_sessions(name_end => 'ONE');
 SELECT count(*) FROM graph_kernel.list_sessions() AS s, graph_kernel.list_turns(s.session_id) WHERE s.session_id ~ '^sha256:';
+-- What such a collation takes as equal are sessions of their own.
+INSERT INTO lists.memory_turns (id, session_id, role, content_text) VALUES (turn(901), 'Patient7', 'user', 'one'), (turn(902), 'PATIENT7', 'user', 'other');
+SELECT session_id, turns FROM graph_kernel.list_sessions(name_end => '7') ORDER BY session_id COLLATE "C";
+SELECT session_id, content FROM graph_kernel.list_turns(session => 'PATIENT7');
+SELECT turn_number(anchor_turn_id) AS turn FROM graph_anchors_recent(session_id => 'PATIENT7');
+SELECT kind, count FROM graph_kernel.references('{"sessions": ["PATIENT7"]}');
+DELETE FROM lists.memory_turns WHERE id IN (turn(901), turn(902));
 -- Edges in the turns table, by a parent or by the order; a session that is a uuid.
 CREATE TABLE lists.chat (id uuid PRIMARY KEY, parent uuid, at timestamp, body text, chat uuid);
 INSERT INTO lists.chat SELECT turn(n), CASE WHEN n > 1 THEN turn(n / 2) END, timestamp '2026-01-01' + n * interval '1 h', 'text ' || n, turn(n % 2) FROM generate_series(1, 6) AS n;

@@ -293,6 +293,12 @@ impl Graph {
         self.turns.columns[key].stored_value("t")
     }
 
+    /// Whether names of sessions that differ are equal by their column's collation.
+    pub fn takes_names_as_equal(&self) -> bool {
+        let indexed = self.turns.indexed(&self.turns.columns["session_id"]);
+        indexed.is_some_and(|(_, collation, _)| !relation::is_deterministic(collation))
+    }
+
     /// The owner of a turn, as [`Graph::stored_value`].
     ///
     /// # Errors
