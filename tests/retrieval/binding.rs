@@ -208,7 +208,7 @@ fn a_dump_carries_the_column_and_the_trace_table() {
                              #- '{indexes}')::text";
     let description = text(&mut client, described);
     assert!(
-        description.contains("t.\\\"payload\\\"::pg_catalog.text")
+        description.contains("graph_kernel.json_text(t.\\\"payload\\\")")
             && description.contains("t.\\\"Whose \\\"\\\"turn\\\"\\\"\\\"::pg_catalog.text")
             && description.contains("to_timestamp"),
         "{description}"
