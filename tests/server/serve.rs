@@ -332,15 +332,19 @@ fn what_traps_its_cancel_is_ended() {
     let user = format!("user={role}");
     let arguments = ["--no-token", "--database", &user, "--connections", "1", "--timeout", "1"];
     let service = Service::start(&database, &arguments);
-    // Of a client that waits.
-    assert_eq!(service.get("/page/sessions").refusal(), (504, "", "TIMEOUT"));
-    wait_for(&mut client, 0);
-    // Of a client that has gone.
-    let mut stream = TcpStream::connect(service.address).unwrap();
-    write!(stream, "GET /page/sessions HTTP/1.1\r\nHost: {}\r\n\r\n", service.address).unwrap();
-    wait_for(&mut client, 1);
-    drop(stream);
-    wait_for(&mut client, 0);
+    // Over another connection of the role, and where it may have no other.
+    for limit in ["-1", "1"] {
+        execute(&mut client, &format!("ALTER ROLE {role} CONNECTION LIMIT {limit}"));
+        // Of a client that waits.
+        assert_eq!(service.get("/page/sessions").refusal(), (504, "", "TIMEOUT"));
+        wait_for(&mut client, 0);
+        // Of a client that has gone.
+        let mut stream = TcpStream::connect(service.address).unwrap();
+        write!(stream, "GET /page/sessions HTTP/1.1\r\nHost: {}\r\n\r\n", service.address).unwrap();
+        wait_for(&mut client, 1);
+        drop(stream);
+        wait_for(&mut client, 0);
+    }
     execute(&mut client, "ALTER POLICY reads ON memory_turns USING (true)");
     assert_eq!(service.get("/page/sessions").body[0]["session_id"], "s");
     drop(service);
