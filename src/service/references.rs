@@ -1,6 +1,7 @@
 //! What names turns beside the graph itself: kept documents, rows that promote, traces, events. Read with the caller's
 //! rights, for whoever has to delete a person's or a tenant's.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
@@ -116,12 +117,13 @@ impl Sought {
 
     /// How many of the turns a text names, each once.
     fn count_in(&self, text: &str) -> i64 {
-        let named = turn_ids_in(text, &check_interrupts).filter(|id| self.turns.contains(id));
+        let text = unescaped(text);
+        let named = turn_ids_in(&text, &check_interrupts).filter(|id| self.turns.contains(id));
         named.collect::<HashSet<_>>().len() as i64
     }
 
     fn is_in(&self, text: &str) -> bool {
-        turn_ids_in(text, &check_interrupts).any(|id| self.turns.contains(&id))
+        turn_ids_in(&unescaped(text), &check_interrupts).any(|id| self.turns.contains(&id))
     }
 
     /// Whether a search was narrowed to the owner of the filter, or to one of the sessions.
@@ -238,4 +240,22 @@ fn atoms(rows: &PromotingRows, sought: &Sought, keys: &HashSet<String>) -> i64 {
         count += i64::from(names);
     });
     count
+}
+
+/// A text in which JSON's escapes of characters of one byte are these: JSON may spell an id in them.
+fn unescaped(text: &str) -> Cow<'_, str> {
+    const ESCAPE: &str = "\\u00";
+    let Some((first, rest)) = text.split_once(ESCAPE) else { return text.into() };
+    let mut plain = first.to_owned();
+    for part in rest.split(ESCAPE) {
+        let byte = part.get(..2).and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        match byte.filter(u8::is_ascii) {
+            Some(byte) => {
+                plain.push(char::from(byte));
+                plain.push_str(&part[2..]);
+            }
+            None => plain.push_str(part),
+        }
+    }
+    plain.into()
 }

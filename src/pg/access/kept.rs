@@ -297,7 +297,7 @@ pub fn of_others(store: &StoreTable, by: TakenBy<'_>) -> i64 {
 }
 
 /// Notes what taking a slice again has found, and the key of the document that has taken its place. Returns whether a
-/// row was written.
+/// row was written, and no trigger has set the time back.
 pub fn note_check(
     store: &StoreTable,
     key: &str,
@@ -307,8 +307,8 @@ pub fn note_check(
     let arguments = [Some(key), Some(status), superseded_by].map(Argument::Text);
     let mut is_noted = false;
     with_own_writes(|| {
-        query(&store.statement(&CHECK), &arguments, |_| {
-            is_noted = true;
+        query(&store.statement(&CHECK), &arguments, |row| {
+            is_noted = row.bool(0) == Some(true);
             ControlFlow::Continue(())
         });
     });
