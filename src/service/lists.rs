@@ -5,6 +5,7 @@ use kernel::graph::turn::{TurnId, bounded_name};
 use pgrx::PgSqlErrorCode;
 
 use super::reader::GraphReader;
+use super::search::require_short;
 pub use crate::pg::access::lists::Listed;
 use crate::pg::access::lists::{Extent, ListedTurn, Session};
 use crate::pg::error::{SqlError, Word};
@@ -51,12 +52,13 @@ pub fn sessions(
 /// Hands turns to `put`, the latest first.
 ///
 /// # Errors
-/// As any reading.
+/// As any reading; 54000 where the text that is sought is too long.
 pub fn turns(
     extent: Extent,
     listed: Listed<'_>,
     put: impl FnMut(ListedTurn),
 ) -> Result<(), SqlError> {
+    require_short("has_text", listed.text)?;
     let session = listed.session.map(|name| bounded_name(name, &check_interrupts));
     let listed = Listed { session: session.as_deref(), ..listed };
     GraphReader::current()?.searcher().list_turns(extent, &listed, put)

@@ -25,8 +25,21 @@ use super::verify::{not_admissible, verdict_of_export};
 use crate::pg::access::search::{MAX_CONTENTS_BYTES, Sought, random_uuid, statement_time};
 use crate::pg::error::{SqlError, Word};
 
-/// The longest question in words, in bytes.
+/// The longest text that is sought, in bytes.
 const MAX_QUERY_TEXT_BYTES: usize = 64 * 1024;
+
+/// Refuses a text of more bytes than a search takes.
+///
+/// # Errors
+/// 54000 for one.
+pub(super) fn require_short(name: &str, text: Option<&str>) -> Result<(), SqlError> {
+    if text.is_none_or(|text| text.len() <= MAX_QUERY_TEXT_BYTES) {
+        return Ok(());
+    }
+    let message = format!("{name} is longer than {MAX_QUERY_TEXT_BYTES} bytes");
+    let code = PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED;
+    Err(SqlError::new(code, message).word(Word::InvalidQuery))
+}
 
 /// A question, checked as far as it can be without a graph.
 pub struct Question {
@@ -74,11 +87,7 @@ impl Question {
                 return Err(bad(format!("{name} must be a finite number, not {least}")));
             }
         }
-        if text.is_some_and(|text| text.len() > MAX_QUERY_TEXT_BYTES) {
-            let message = format!("query_text is longer than {MAX_QUERY_TEXT_BYTES} bytes");
-            let code = PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED;
-            return Err(SqlError::new(code, message).word(Word::InvalidQuery));
-        }
+        require_short("query_text", text)?;
         if embedding.is_none() && text.is_none() {
             let error = bad("a search needs query_embedding, query_text or both".to_owned());
             return Err(error

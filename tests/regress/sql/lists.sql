@@ -30,7 +30,7 @@ SELECT turn_number(parent_turn_id) AS parent, turn_number(child_turn_id) AS chil
 SELECT count(*) FROM graph_kernel.list_edges(ARRAY[turn(3), turn(4), NULL], 2);
 -- NULL for what has a default is no row; what is not a part of a list is an error.
 SELECT (SELECT count(*) FROM graph_kernel.list_sessions(NULL)) + (SELECT count(*) FROM graph_kernel.list_turns(only_ends => NULL)) + (SELECT count(*) FROM graph_kernel.list_edges(NULL)) AS none;
-SELECT code, message, detail FROM unnest(ARRAY['list_sessions(0)', 'list_sessions(1, -1)', 'list_turns(limit_count => 100001)', 'list_turns(length => 10001)', 'list_edges(''{}'', 0)']) AS call, test_error('SELECT * FROM graph_kernel.' || call);
+SELECT code, message, detail FROM unnest(ARRAY['list_sessions(0)', 'list_sessions(1, -1)', 'list_turns(limit_count => 100001)', 'list_turns(length => 10001)', 'list_turns(has_text => repeat(''x'', 65537))', 'list_edges(''{}'', 0)']) AS call, test_error('SELECT * FROM graph_kernel.' || call);
 -- Of more than a searched beginning nothing is found; a collation that is not one for searches is not used.
 DO $$ BEGIN
     CREATE COLLATION lists.blind (provider = icu, locale = 'und-u-ks-level1', deterministic = false);
