@@ -43,11 +43,14 @@ BEGIN ATOMIC
                    'place', t.place::oid::bigint,
                    'columns', CASE WHEN t.is_read THEN jsonb_strip_nulls(jsonb_build_object(
                        'reference', t.reference, 'document', t.document, 'turns', t.turns)) END,
-                   'shown', graph_kernel.text_prefix(array_to_string(named.columns, ', '), 1000))
+                   'shown', coalesce(graph_kernel.whole_command(named.shown),
+                                     regexp_replace(named.shown, '[^\x01-\x7f]', '?', 'g')))
                    ORDER BY t.place::regclass::text COLLATE "C", named.columns), '[]') AS tables
         FROM graph_kernel.promoting_tables(c.graph) AS t
         CROSS JOIN LATERAL (
-            SELECT array_remove(ARRAY[t.reference, t.document, t.turns], NULL)::text[] AS columns
+            -- Names that others have chosen may not be text, or not text that the client's encoding has.
+            SELECT n.columns, graph_kernel.text_prefix(array_to_string(n.columns, ', '), 1000) AS shown
+            FROM (SELECT array_remove(ARRAY[t.reference, t.document, t.turns], NULL)::text[] AS columns) AS n
         ) AS named
         WHERE t.is_near
     ) AS promoting

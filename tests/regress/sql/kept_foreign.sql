@@ -21,6 +21,16 @@ INSERT INTO notes_a SELECT graph_keep(graph_slice('00000000-0000-4000-8000-00000
 RESET graph_kernel.graph;
 SELECT kind, atoms FROM graph_kernel.kept;
 
+-- A column whose name the client's encoding does not have.
+CREATE TABLE odd (U&"\2192" text, ids uuid[]);
+INSERT INTO odd VALUES (NULL, '{00000000-0000-4000-8000-000000000005}');
+CREATE CONSTRAINT TRIGGER admissible AFTER INSERT OR UPDATE ON odd NOT DEFERRABLE FOR EACH ROW
+    EXECUTE FUNCTION graph_require_admissible(U&'ref=\2192', 'ids');
+SET client_encoding = 'LATIN1';
+SELECT kind, place, key, count FROM graph_kernel.references('{}') WHERE place = 'odd'::regclass;
+RESET client_encoding;
+DROP TABLE odd;
+
 -- The other graph has got a store of its own.
 CREATE SCHEMA own;
 SELECT graph_kernel.bind_store(graph_kernel.create_slice_store('own'), 'a');
