@@ -327,6 +327,7 @@ const CHECKED_OTHERWISE: &[&str] = &[
     "graph_kernel.revoke_key_internal(", // is_kid
     "graph_kernel.rotate_key_internal(", // ids that list_keys gives
     "@extschema@.graph_check(",          // text_prefix
+    "graph_kernel.references(",          // text_prefix
 ];
 
 /// Functions of a script that use what raises on bytes that are not text, and do not check.
