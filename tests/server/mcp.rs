@@ -413,6 +413,42 @@ fn errors_say_what_a_model_can_do() {
     assert_eq!(answer["error"]["code"], -32602);
 }
 
+/// Of each there is an answer, and the program goes on.
+#[test]
+fn lines_that_are_no_messages_are_answered() {
+    let database = Database::with_tables("mcp_lines");
+    let mut client = Client::of(&database, &[]);
+    let call = |arguments: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":"x","method":"tools/call","params":{{"name":"context","arguments":{arguments}}}}}"#
+        )
+    };
+    let long = call(&format!(r#"{{"session":"{}"}}"#, "x".repeat(2 << 20)));
+    for (line, code, id) in [
+        (call(r#"{"session":"a","session":"b"}"#), -32600, json!("x")),
+        (call(r#"{"policy":{"preset":"chat","preset":"recall"}}"#), -32600, json!("x")),
+        (call(r#"{"session":"\ud800"}"#), -32700, json!("x")),
+        ("xxx".to_owned(), -32700, Value::Null),
+        ("[".repeat(100_000), -32700, Value::Null),
+        (long, -32700, Value::Null),
+        (r#"{"jsonrpc":"2.0","id":7}"#.to_owned(), -32600, json!(7)),
+        (r#"{"jsonrpc":"2.0","id":7,"id":8,"method":"ping"}"#.to_owned(), -32600, Value::Null),
+    ] {
+        writeln!(client.input.as_mut().unwrap(), "\n{line}").unwrap();
+        let mut answer = String::new();
+        client.output.read_line(&mut answer).unwrap();
+        let answer: Value = serde_json::from_str(&answer).unwrap();
+        let line = &line[..line.len().min(200)];
+        assert_eq!(
+            (&answer["error"]["code"], &answer["id"]),
+            (&json!(code), &id),
+            "{line}: {answer}"
+        );
+    }
+    assert_eq!(client.tools().len(), 6);
+    client.end();
+}
+
 #[test]
 fn nothing_is_remembered_in_tables_of_applications() {
     let database = Database::with_tables("mcp_bound");

@@ -4,6 +4,7 @@
 
 mod calls;
 mod given;
+mod lines;
 mod quoting;
 mod tools;
 
@@ -20,6 +21,7 @@ use rmcp::service::{RequestContext, RoleServer};
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 
+pub(crate) use self::lines::parsed;
 use crate::arguments::McpArguments;
 use crate::database::{Lease, Place, Pool};
 use crate::{Failure, Outcome};
@@ -120,7 +122,7 @@ pub(crate) fn mcp(arguments: McpArguments) -> Result<Outcome, Failure> {
         .map_err(|error| error.to_string())?;
     let ended = runtime.block_on(async {
         let service = tools
-            .serve(rmcp::transport::stdio())
+            .serve(lines::Lines::new(tokio::io::stdin(), tokio::io::stdout()))
             .await
             .map_err(|error| format!("no client of MCP on the standard input: {error}"))?;
         service.waiting().await.map_err(|error| error.to_string())

@@ -12,14 +12,17 @@ use serde::{Deserialize, Deserializer};
 
 use super::errors::Refusal;
 
+/// What is said of such JSON.
+pub(crate) const KEY_TWICE: &str = "a key stands twice in an object of the body";
+
 /// Whether this is JSON in which an object has a key twice, as far as it is JSON.
-pub(super) fn has_key_twice(json: &[u8]) -> bool {
+pub(crate) fn has_key_twice(json: &[u8]) -> bool {
     serde_json::from_slice::<Unique>(json).is_err_and(|error| error.is_data())
 }
 
 /// The refusal of a body that is so.
 pub(super) fn key_twice() -> Refusal {
-    Refusal::invalid("a key stands twice in an object of the body")
+    Refusal::invalid(KEY_TWICE)
 }
 
 /// Refuses a body in which an object has a key twice.

@@ -19,13 +19,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{DefaultBodyLimit, FromRequest, Request, State};
-use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
+use axum::{Json, Router};
 use hyper::body::Incoming;
 use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -39,18 +39,19 @@ use tokio::time::{sleep, timeout};
 use self::clients::{Client, Clients, Holding, Taking};
 use self::errors::{Refusal, tell};
 use self::guard::{Guard, check_address, new_token, token_of};
-use self::keys::{has_key_twice, key_twice};
+use self::keys::key_twice;
+pub(crate) use self::keys::{KEY_TWICE, has_key_twice};
 use self::rate::Rate;
 use crate::arguments::ServeArguments;
 use crate::database::{Place, Pool};
-use crate::mcp::{HttpTools, Tools};
+use crate::mcp::{HttpTools, Tools, parsed};
 use crate::{Failure, Outcome};
 
 /// The port where nothing else says one.
 const DEFAULT_PORT: u16 = 8001;
 
 /// The longest body of a request where a route does not say another, in bytes.
-const MAX_BODY_BYTES: usize = 1 << 20;
+pub(crate) const MAX_BODY_BYTES: usize = 1 << 20;
 
 /// The longest document that is checked, in bytes.
 const MAX_DOCUMENT_BYTES: usize = 16 << 20;
@@ -182,6 +183,11 @@ async fn tools(State(service): State<Shared>, request: Request) -> Response {
     match Bytes::from_request(Request::from_parts(parts.clone(), body), &service).await {
         Ok(body) if has_key_twice(&body) => key_twice().into_response(),
         Ok(body) => {
+            if parts.method == Method::POST
+                && let Err(error) = parsed(&body)
+            {
+                return (StatusCode::BAD_REQUEST, Json(error)).into_response();
+            }
             let request = Request::from_parts(parts, Body::from(body));
             service.tools.handle(request).await.map(Body::new)
         }
