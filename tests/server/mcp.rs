@@ -439,6 +439,31 @@ fn what_others_raise_is_quoted() {
     owner.batch_execute("DROP OWNED BY mcp_raised; DROP ROLE mcp_raised").unwrap();
 }
 
+/// A connection is kept, and what a policy has locked in it is not.
+#[test]
+fn no_lock_outlives_a_call() {
+    let database = Database::with_tables("mcp_unlocked");
+    let mut owner = database.connect();
+    owner
+        .batch_execute(
+            "CREATE ROLE mcp_unlocked LOGIN; GRANT SELECT ON memory_turns, memory_turn_edges TO mcp_unlocked;
+             CREATE FUNCTION locked() RETURNS boolean LANGUAGE plpgsql AS
+             $$ BEGIN PERFORM pg_advisory_lock(4711); RETURN true; END $$;
+             CREATE POLICY locked ON memory_turns USING (locked());
+             ALTER TABLE memory_turns ENABLE ROW LEVEL SECURITY;
+             INSERT INTO memory_turns (id, session_id, role, content_text)
+             VALUES (gen_random_uuid(), 's', 'user', 'one')",
+        )
+        .unwrap();
+    let mut client =
+        Client::start(graph_kernel(&database).arg("mcp").env("PGUSER", "mcp_unlocked"));
+    client.result("sessions", json!({}));
+    let is_free: bool = owner.query_one("SELECT pg_try_advisory_lock(4711)", &[]).unwrap().get(0);
+    assert!(is_free);
+    drop(client);
+    owner.batch_execute("DROP OWNED BY mcp_unlocked; DROP ROLE mcp_unlocked").unwrap();
+}
+
 /// Whoever may connect can hold the lock.
 #[test]
 fn remembering_does_not_wait_long_for_its_lock() {

@@ -33,7 +33,10 @@ const WHICH: &str = "SELECT pg_backend_pid(), now()";
 
 /// What ends a transaction that has written. Triggers may have set for the session what they please, also at its
 /// end. One message: a pooler gives the session away only after all of it.
-const COMMIT: &str = "COMMIT; RESET ALL; RESET ROLE";
+const COMMIT: &str = "COMMIT; RESET ALL; RESET ROLE; SELECT pg_catalog.pg_advisory_unlock_all()";
+
+/// What ends another one. Locks of the session outlive it, and code of a policy can take them.
+const ROLLBACK: &str = "ROLLBACK; SELECT pg_catalog.pg_advisory_unlock_all()";
 
 /// Ends the session of that transaction, if it still runs.
 const END_SESSION: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
@@ -181,7 +184,7 @@ impl Database {
     /// Ends the transaction, if there is one, with nothing done.
     pub(crate) fn roll_back(&mut self) -> Result<(), postgres::Error> {
         if std::mem::take(&mut self.is_in_transaction) {
-            self.client().batch_execute("ROLLBACK")?;
+            self.client().batch_execute(ROLLBACK)?;
         }
         Ok(())
     }
