@@ -12,7 +12,7 @@ use pgrx::PgSqlErrorCode;
 
 use super::export::export_text;
 use super::reader::GraphReader;
-use super::search::{Question, notice_left_out};
+use super::search::{Question, notice_too_long};
 use super::slices::ReadSlice;
 use crate::pg::access::store::Message;
 use crate::pg::error::{SqlError, Word};
@@ -70,7 +70,7 @@ pub fn recall(
                 .hint("Give 'recall', 'chat', or a policy with \"version\": \"slice_policy_v2\".")
         })?;
         let Some(at) = anchor.or(found.first().map(|hit| hit.id)) else {
-            notice_left_out(all_left_out.iter());
+            notice_too_long(all_left_out.iter());
             return Ok(None);
         };
         let taken = ReadSlice::with_times_by(reader.clone(), at, &seeded)?;
@@ -86,7 +86,7 @@ pub fn recall(
             // A hit that cannot be shown recalls nothing.
             continue;
         }
-        notice_left_out(all_left_out.iter());
+        notice_too_long(all_left_out.iter());
         let turns = messages.into_iter().map(|(selected, message)| {
             let id = selected.turn.id;
             Recalled {

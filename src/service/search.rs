@@ -195,7 +195,7 @@ impl Question {
         let ids: Vec<TurnId> = hits.iter().map(|hit| hit.id).collect();
         let (mut contents, left_out) = reader.searcher().contents(&ids)?;
         hits.retain(|hit| !left_out.contains(&hit.id));
-        notice_left_out(ids.iter().filter(|id| left_out.contains(id)));
+        notice_too_long(ids.iter().filter(|id| left_out.contains(id)));
         let ids: Vec<TurnId> = hits.iter().map(|hit| hit.id).collect();
         let by_id: HashMap<TurnId, &Turn> = turns.iter().map(|turn| (turn.id, *turn)).collect();
         let score = |score: f32, asked: bool| asked.then_some(score);
@@ -305,7 +305,7 @@ impl Question {
         let ids: Vec<TurnId> = found.iter().map(|turn| turn.id).collect();
         let (mut contents, left_out) = reader.searcher().contents(&ids)?;
         found.retain(|turn| !left_out.contains(&turn.id));
-        notice_left_out(ids.iter().filter(|id| left_out.contains(id)));
+        notice_too_long(ids.iter().filter(|id| left_out.contains(id)));
         let ids: Vec<TurnId> = found.iter().map(|turn| turn.id).collect();
         let mut turns = HashMap::with_capacity(ids.len());
         reader.ask(Needs::default(), |store| {
@@ -360,7 +360,7 @@ impl Question {
 const MAX_NAMED: usize = 10;
 
 /// Says which turns are left out of what was found, as their texts are too long.
-pub fn notice_left_out<'a>(left_out: impl Iterator<Item = &'a TurnId>) {
+pub fn notice_too_long<'a>(left_out: impl Iterator<Item = &'a TurnId>) {
     let mut ids: Vec<String> = left_out.map(TurnId::to_string).collect();
     let turns = ids.len();
     if turns == 0 {

@@ -121,7 +121,7 @@ pub(super) enum Block<'a> {
 }
 
 impl<'a> Block<'a> {
-    /// It without the note that the turn's speaker says it.
+    /// It without the note that the turn's speaker says it; never [`Block::Own`].
     pub(super) fn bare(self) -> Self {
         match self {
             Block::Own(block) => block.bare(),
