@@ -17,6 +17,11 @@ CREATE FUNCTION graph_kernel.is_text(content text) RETURNS boolean
     AS 'MODULE_PATHNAME', 'is_text_wrapper'
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 10;
 COMMENT ON FUNCTION graph_kernel.is_text(text) IS 'whether the bytes of a text are UTF-8';
+CREATE FUNCTION graph_kernel.name_hash(name text) RETURNS text
+    AS 'MODULE_PATHNAME', 'name_hash_wrapper'
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 100;
+COMMENT ON FUNCTION graph_kernel.name_hash(text) IS
+    'what stands for a long name: the SHA-256 of its bytes, which need not be UTF-8';
 CREATE FUNCTION graph_kernel.char_count(content text) RETURNS integer
     AS 'MODULE_PATHNAME', 'char_count_wrapper'
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 10;

@@ -1,7 +1,9 @@
+use kernel::graph::turn::hash_of_name;
 use pgrx::prelude::*;
 use pgrx::{Uuid, pg_sys};
 
 use crate::pg::error::OrRaise;
+use crate::pg::interrupts::check_interrupts;
 // `pg_extern` finds the columns of a result by the name `TableIterator`.
 use crate::pg::sql::rows::MaterializedRows as TableIterator;
 use crate::pg::sql::types::{StoredJsonb, Text, from_sql_uuid, present_ids, to_sql_uuid};
@@ -53,6 +55,11 @@ fn content_hash_or_null(content: StoredText) -> Option<Text> {
 #[pg_extern(sql = false)]
 fn is_text(content: StoredText) -> bool {
     content.with_bytes(|bytes| checked(bytes).is_ok())
+}
+
+#[pg_extern(sql = false)]
+fn name_hash(name: StoredText) -> Text {
+    name.with_bytes(|bytes| Text(hash_of_name(bytes, &check_interrupts)))
 }
 
 #[pg_extern(sql = false)]

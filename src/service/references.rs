@@ -76,7 +76,7 @@ pub fn promoting(json: &str) -> Result<Vec<Promoting>, SqlError> {
 /// The turns that a filter finds, and their sessions.
 struct Sought {
     turns: HashSet<TurnId>,
-    /// Their names as they are read: one of more than 4 KiB is its hash.
+    /// Their names: one of more than 4 KiB, or that is not UTF-8, is its hash.
     sessions: HashSet<String>,
 }
 

@@ -69,6 +69,7 @@ const INTERNAL: &[&str] = &[
     "make_slice_store",
     "make_trace_table",
     "missing_references",
+    "name_hash",
     "own_name",
     "raising_row",
     "may_read_rows",

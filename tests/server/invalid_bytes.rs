@@ -386,6 +386,36 @@ fn no_private_table_takes_bytes_from_a_superuser() {
     assert_eq!(error.code().map(|code| code.code()), Some("22021"));
 }
 
+/// Turns and events of one session are found together, whatever the bytes of its name are.
+#[test]
+fn events_of_sessions_of_such_names_are_referred_to() {
+    let database = database_of_bytes("bytes_references");
+    let mut client = database.connect();
+    client
+        .batch_execute(
+            "SELECT graph_kernel.create_recorder_table();
+             SELECT graph_kernel.bind_recorder_table('recorder_events');
+             INSERT INTO memory_turns (id, session_id, role, owner, content_text)
+             SELECT gen_random_uuid(), o.bytes, 'user', 'bob', 'text' FROM odd AS o WHERE o.n IN (1, 2, 5);
+             INSERT INTO recorder_events (segment_id, ordinal, byte_offset, event_id, pane_id, session_id,
+                                          occurred_at_ms, event_type, text)
+             SELECT 1, o.n, o.n, 'e' || o.n, 1, o.bytes, o.n, 'ingress_text', 'text' FROM odd AS o
+             UNION ALL SELECT 2, 1, 1, 'e', 1, chr(65533), 1, 'ingress_text', 'text'",
+        )
+        .unwrap();
+    let names = "SELECT 'sha256:' || encode(sha256(o.bytes::bytea), 'hex') FROM odd AS o WHERE o.n IN (1, 2, 5)";
+    let odd = format!(
+        "SELECT (count(*) = 3 AND bool_and(r.key IN ({names}) AND r.count = 1))::text
+         FROM graph_kernel.references('{{\"owner\": \"bob\"}}') AS r WHERE r.kind = 'event'"
+    );
+    assert_eq!(text_of(&mut client, &odd), "true");
+    let by_hash = format!(
+        "SELECT string_agg(r.kind || ' ' || r.count, ', ' ORDER BY r.kind) FROM ({names} LIMIT 1) AS n (name),
+             graph_kernel.references(jsonb_build_object('sessions', jsonb_build_array(n.name))) AS r"
+    );
+    assert_eq!(text_of(&mut client, &by_hash), "event 1, turn 1");
+}
+
 /// Renamed by its owner after it was bound, to what no restore could read.
 #[test]
 fn a_bound_table_of_such_a_name_is_dumped_as_none() {

@@ -162,6 +162,37 @@ fn lengths_are_asked_for_before_values_are_read() {
     }
 }
 
+/// A name of a session may be as long as a value: what stands for it takes no more memory than the value itself.
+#[test]
+fn long_names_of_sessions_are_hashed_where_they_stand() {
+    let database = Database::with_tables("memory_names");
+    let mut client = database.connect();
+    client
+        .batch_execute(
+            "DO $$ BEGIN EXECUTE (SELECT string_agg(format('DROP INDEX %s', i.indexrelid::regclass), '; ')
+                 FROM pg_index AS i WHERE i.indrelid = 'memory_turns'::regclass AND NOT i.indisprimary); END $$;
+             INSERT INTO memory_turns (id, session_id, role, content_text)
+             VALUES ('00000000-0000-4000-8000-000000000001', repeat(chr(92), 100000000), 'user', 'x')",
+        )
+        .unwrap();
+    let hash = answer(
+        &mut client,
+        "SELECT 'sha256:' || encode(sha256(decode(repeat('5c', 100000000), 'hex')), 'hex')",
+    );
+    let hash = hash.unwrap();
+    for statement in [
+        "SELECT session_id FROM graph_kernel.list_sessions()".to_owned(),
+        "SELECT session_id FROM graph_kernel.list_turns()".to_owned(),
+        format!("SELECT session_id FROM graph_kernel.list_turns(session => '{hash}')"),
+    ] {
+        let mut client = database.connect();
+        let (answer, held) = measured(&mut client, &statement);
+        assert_eq!(answer, Ok(hash.clone()), "{statement}");
+        tell(&format!("{} MiB: {statement} of 100 MB", held / 1024));
+        assert!(held <= 128 * 1024, "{statement} holds {held} KiB");
+    }
+}
+
 /// One turn that is too long ends no search of the others, whether it is found or stands beside what is.
 #[test]
 fn what_cannot_be_shown_is_left_out_of_what_is_found() {

@@ -169,13 +169,19 @@ pub(crate) fn session_id(name: &str) -> Cow<'_, str> {
 #[must_use]
 pub fn bounded_name<'n>(name: &'n str, check_interrupts: &dyn Fn()) -> Cow<'n, str> {
     if name.len() > MAX_SESSION_ID_BYTES {
-        let mut hash = Sha256::new();
-        let interrupts = Interrupts::new(check_interrupts);
-        interrupts.pieces(name.as_bytes()).for_each(|piece| hash.update(piece));
-        format!("{BOUNDED_PREFIX}{}", hex(&hash.finalize())).into()
+        hash_of_name(name.as_bytes(), check_interrupts).into()
     } else {
         name.into()
     }
+}
+
+/// What stands for a name of these bytes where it is too long: `check_interrupts` is called within long ones.
+#[must_use]
+pub fn hash_of_name(name: &[u8], check_interrupts: &dyn Fn()) -> String {
+    let mut hash = Sha256::new();
+    let interrupts = Interrupts::new(check_interrupts);
+    interrupts.pieces(name).for_each(|piece| hash.update(piece));
+    format!("{BOUNDED_PREFIX}{}", hex(&hash.finalize()))
 }
 
 /// Whether a name may be the hash that stands for a longer one.

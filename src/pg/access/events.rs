@@ -161,8 +161,8 @@ pub fn resume_point(
     found
 }
 
-/// Hands each of these sessions that has events to `put`, and how many it has. A name of more than 4 KiB is known by
-/// its hash.
+/// Hands each of these sessions that has events to `put`, and how many it has. A name of more than 4 KiB, or
+/// that is not UTF-8, is known by its hash.
 pub fn of_sessions(table: &RecorderTable, sessions: &[String], mut put: impl FnMut(&str, i64)) {
     let has_hash = sessions.iter().any(|session| may_be_hash_of_name(session));
     let templates = [Some(&OF_SESSIONS), has_hash.then_some(&OF_LONG_SESSIONS)];

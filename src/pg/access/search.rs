@@ -66,24 +66,21 @@ const UNDATED: Template = Template::new(
     Planning::EachTime,
 );
 
-/// What a name of a session of more than 4 KiB is read as. A cast of a text whose backslashes are doubled gives its
-/// bytes, and fails for none. No literal has a backslash: what it means is a setting's matter.
-macro_rules! hash_of_name {
-    () => {
-        "CASE WHEN pg_catalog.octet_length({session}) OPERATOR(pg_catalog.>) 4096
-    THEN pg_catalog.concat('sha256:', pg_catalog.encode(pg_catalog.sha256(
-             pg_catalog.replace(({session}) COLLATE pg_catalog.\"C\", pg_catalog.chr(92),
-                 pg_catalog.repeat(pg_catalog.chr(92), 2))::pg_catalog.bytea), 'hex'))"
-    };
-}
-
-/// Whether the name of a session, of more than 4 KiB, has a hash that is `{names}`.
-const LONG_SESSION: &str =
-    concat!(hash_of_name!(), "\n         OPERATOR(pg_catalog.=) {names}\n    ELSE false END");
+/// Whether the name of a session, of more than 4 KiB or of bytes that are not UTF-8, has a hash that is `{names}`.
+const HASHED_SESSION: &str =
+    "CASE WHEN pg_catalog.octet_length({session}) OPERATOR(pg_catalog.>) 4096
+           OR NOT graph_kernel.is_text({session})
+    THEN graph_kernel.name_hash({session}) OPERATOR(pg_catalog.=) {names} ELSE false END";
 
 /// The name of a session as it is read: its hash where it has more than 4 KiB, empty where there is none.
 pub(super) const LONG_NAME: &str =
-    concat!(hash_of_name!(), "\n    ELSE COALESCE({session}, '') END");
+    "CASE WHEN pg_catalog.octet_length({session}) OPERATOR(pg_catalog.>) 4096
+    THEN graph_kernel.name_hash({session}) ELSE COALESCE({session}, '') END";
+
+/// The name by which a session's events are found: its hash also where its bytes are not UTF-8.
+const FOUND_NAME: &str = "CASE WHEN pg_catalog.octet_length({session}) OPERATOR(pg_catalog.>) 4096
+           OR NOT graph_kernel.is_text({session})
+    THEN graph_kernel.name_hash({session}) ELSE COALESCE({session}, '') END";
 
 /// The latest second that a time is compared with: that of the last year whose microseconds are counted in 64 bits.
 const LAST_SECOND: i64 = i64::MAX / 1_000_000;
@@ -258,7 +255,8 @@ impl<'a> Searcher<'a> {
             let names = format!("ANY ({names})");
             conditions.push(self.has_session(&own, &names));
             if is_hash {
-                conditions.push(LONG_SESSION.replace("{session}", &own).replace("{names}", &names));
+                conditions
+                    .push(HASHED_SESSION.replace("{session}", &own).replace("{names}", &names));
             }
         }
         if is_unnamed {
@@ -281,7 +279,7 @@ impl<'a> Searcher<'a> {
     }
 
     /// Hands each turn that a filter finds, whether or not it is valid still, to `put`, with the row, whose second
-    /// column is the name of its session as it is read.
+    /// column is the name by which the events of its session are found.
     ///
     /// # Errors
     /// As [`Searcher::rank`].
@@ -295,7 +293,7 @@ impl<'a> Searcher<'a> {
             self.narrow_to_salience(&mut narrowing, least);
         }
         let condition = narrowing.condition();
-        let name = self.session_name();
+        let name = FOUND_NAME.replace("{session}", &self.graph.turn_expression("session_id"));
         let names = [("name", name.as_str()), ("is_sought", &condition)];
         let statement = self.graph.statement(&TURNS, &names);
         let arguments: Vec<_> = narrowing.arguments().collect();
@@ -494,7 +492,7 @@ impl<'a> Searcher<'a> {
         if base_type != pg_sys::UUIDOID {
             let mut conditions = vec![self.has_session(&own, "$1")];
             if may_be_hash_of_name(session) {
-                let named = LONG_SESSION.replace("{session}", &own).replace("{names}", "$1");
+                let named = HASHED_SESSION.replace("{session}", &own).replace("{names}", "$1");
                 conditions.push(named);
             }
             let with_value = |condition| (condition, Some(session.to_owned()));
