@@ -36,7 +36,7 @@ CREATE FUNCTION graph_kernel.references(filter jsonb) RETURNS TABLE (
 LANGUAGE sql STABLE PARALLEL UNSAFE COST 1000000 ROWS 100
 SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
-    SELECT r.kind, r.place::oid::regclass, r.key, r.count
+    SELECT r.kind, shown.place, CASE WHEN shown.place IS NULL THEN concat(r.place, ': ', r.key) ELSE r.key END, r.count
     FROM (SELECT graph_kernel.chosen_graph() AS graph) AS c
     CROSS JOIN LATERAL (
         SELECT coalesce(jsonb_agg(jsonb_build_object(
@@ -54,7 +54,13 @@ BEGIN ATOMIC
         ) AS named
         WHERE t.is_near
     ) AS promoting
-    CROSS JOIN LATERAL graph_kernel.list_references(c.graph, coalesce($1, 'null'), promoting.tables) AS r;
+    CROSS JOIN LATERAL graph_kernel.list_references(c.graph, coalesce($1, 'null'), promoting.tables) AS r
+    CROSS JOIN LATERAL (
+        -- The name of such a table would end the list as it is sent.
+        SELECT CASE WHEN r.kind <> 'atom' OR graph_kernel.whole_command(r.place::oid::regclass::text)
+                                             = r.place::oid::regclass::text
+                    THEN r.place::oid::regclass END AS place
+    ) AS shown;
 END;
 COMMENT ON FUNCTION graph_kernel.references(jsonb) IS
     'what names the turns that a filter finds: documents, rows that promote, traces, events; with the caller''s rights';

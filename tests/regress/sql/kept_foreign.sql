@@ -30,6 +30,23 @@ SET client_encoding = 'LATIN1';
 SELECT kind, place, key, count FROM graph_kernel.references('{}') WHERE place = 'odd'::regclass;
 RESET client_encoding;
 DROP TABLE odd;
+-- And a table in a schema of such names, which a role that has no other right can make.
+CREATE ROLE regress_odd NOLOGIN;
+CREATE SCHEMA U&"\2193" AUTHORIZATION regress_odd;
+SET ROLE regress_odd;
+CREATE TABLE U&"\2193".U&"\2192" (k text, ids uuid[]);
+CREATE CONSTRAINT TRIGGER admissible AFTER INSERT OR UPDATE ON U&"\2193".U&"\2192" NOT DEFERRABLE FOR EACH ROW
+    EXECUTE FUNCTION graph_require_admissible('ref=k', 'ids');
+RESET ROLE;
+SET client_encoding = 'LATIN1';
+SELECT r.kind, r.place, r.key = format('%s: k, ids', c.oid) AS has_oid, r.count
+FROM graph_kernel.references('{}') AS r, pg_class AS c
+WHERE r.kind = 'atom' AND c.relname = convert_from('\xe28692', 'UTF8') AND r.place IS DISTINCT FROM 'notes_a'::regclass;
+SELECT * FROM graph_check() WHERE check_name LIKE 'promotion%' AND (detail LIKE '%?%' OR hint LIKE '%?%');
+SELECT count(*) FROM graph_kernel.kept;
+RESET client_encoding;
+DROP OWNED BY regress_odd;
+DROP ROLE regress_odd;
 
 -- The other graph has got a store of its own.
 CREATE SCHEMA own;
