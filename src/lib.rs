@@ -23,11 +23,25 @@ extension_sql_file!(
 );
 extension_sql_file!("../sql/store.sql", name = "store", requires = ["binding"]);
 extension_sql_file!(
-    "../sql/check.sql",
-    name = "check",
+    "../sql/promoting.sql",
+    name = "promoting",
     requires = ["binding", "promotion", "content", "store"]
 );
-extension_sql_file!("../sql/kept.sql", name = "kept", requires = ["store", "check"]);
+extension_sql_file!("../sql/check_tables.sql", name = "check_tables", requires = ["promoting"]);
+extension_sql_file!("../sql/check_code.sql", name = "check_code", requires = ["check_tables"]);
+extension_sql_file!(
+    "../sql/check_promotion.sql",
+    name = "check_promotion",
+    requires = ["promoting"]
+);
+extension_sql_file!("../sql/check_kept.sql", name = "check_kept", requires = ["promoting"]);
+extension_sql_file!("../sql/check_rows.sql", name = "check_rows", requires = ["check_tables"]);
+extension_sql_file!(
+    "../sql/check.sql",
+    name = "check",
+    requires = ["check_code", "check_promotion", "check_kept", "check_rows"]
+);
+extension_sql_file!("../sql/kept.sql", name = "kept", requires = ["store", "promoting"]);
 extension_sql_file!("../sql/recorder.sql", name = "recorder");
 extension_sql_file!("../sql/retrieval.sql", name = "retrieval");
 extension_sql_file!("../sql/words.sql", name = "words", requires = ["binding"]);

@@ -219,18 +219,42 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         Some("SELECT graph_kernel.bound_relation_send('memory_turns')"),
     ),
     ("graph_kernel.char_count(text)", Some("SELECT graph_kernel.char_count('x')")),
+    (
+        "graph_kernel.check_code(text,jsonb)",
+        Some("SELECT count(*) FROM graph_kernel.check_code('default', '{}')"),
+    ),
+    (
+        "graph_kernel.check_expressions(text,jsonb)",
+        Some("SELECT count(*) FROM graph_kernel.check_expressions('default', '{}')"),
+    ),
     ("graph_kernel.check_graph(text)", Some("SELECT * FROM graph_kernel.check_graph('default')")),
+    (
+        "graph_kernel.check_kept(text)",
+        Some("SELECT count(*) FROM graph_kernel.check_kept('default')"),
+    ),
     (
         "graph_kernel.check_policy(slice_policy,text)",
         Some("SELECT graph_kernel.check_policy('{\"max_nodes\": 1}', 'one')"),
+    ),
+    (
+        "graph_kernel.check_promotion()",
+        Some("SELECT count(*) FROM graph_kernel.check_promotion()"),
     ),
     (
         "graph_kernel.check_request(json,text[],text[])",
         Some("SELECT graph_kernel.check_request('{}', '{}', '{}')"),
     ),
     (
+        "graph_kernel.check_rows(text,jsonb)",
+        Some("SELECT count(*) FROM graph_kernel.check_rows('default', '{}')"),
+    ),
+    (
         "graph_kernel.check_store(oid,text,oid)",
         Some("SELECT graph_kernel.check_store('slice_store'::regclass::oid, 'default', 10)"),
+    ),
+    (
+        "graph_kernel.check_tables(jsonb)",
+        Some("SELECT count(*) FROM graph_kernel.check_tables('{}')"),
     ),
     (
         "graph_kernel.check_trace_table(oid,oid)",
@@ -307,6 +331,10 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
     ),
     ("graph_kernel.guard_table()", None),
     (
+        "graph_kernel.hidden_rows(jsonb)",
+        Some("SELECT graph_kernel.hidden_rows('{}')"),
+    ),
+    (
         "graph_kernel.index_command(regclass,boolean,text[],text[],boolean)",
         Some("SELECT graph_kernel.index_command('memory_turns', true, '{id}', '{}', true)"),
     ),
@@ -351,12 +379,20 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
     ),
     ("graph_kernel.make_trace_table(name)", Some("SELECT graph_kernel.make_trace_table('open')")),
     (
+        "graph_kernel.mapping_commands(text,jsonb)",
+        Some("SELECT count(*) FROM graph_kernel.mapping_commands('default', '{}')"),
+    ),
+    (
         "graph_kernel.may_read_rows(regclass,text)",
         Some("SELECT graph_kernel.may_read_rows('promoted', 'default')"),
     ),
     (
         "graph_kernel.may_share_rows(oid,oid)",
         Some("SELECT graph_kernel.may_share_rows(1, 2)"),
+    ),
+    (
+        "graph_kernel.missing_grants(text)",
+        Some("SELECT graph_kernel.missing_grants('default')"),
     ),
     (
         "graph_kernel.missing_references(text,oid,text)",
@@ -457,6 +493,10 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         Some("SELECT graph_kernel.rotate_key_internal(true)"),
     ),
     (
+        "graph_kernel.row_checks(text,jsonb)",
+        Some("SELECT count(*) FROM graph_kernel.row_checks('default', '{}')"),
+    ),
+    (
         "graph_kernel.search_body(real[],text,integer,jsonb)",
         Some("SELECT graph_kernel.search_body('{1}', NULL, 1, '{}')"),
     ),
@@ -497,7 +537,15 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         "graph_kernel.store_word_counts(oid,integer,bigint,bigint,jsonb)",
         Some("SELECT graph_kernel.store_word_counts(1, 1, 1, 1, '{}')"),
     ),
+    (
+        "graph_kernel.tables_of(jsonb)",
+        Some("SELECT graph_kernel.tables_of('{}')"),
+    ),
     ("graph_kernel.text_prefix(text,integer)", Some("SELECT graph_kernel.text_prefix('x', 1)")),
+    (
+        "graph_kernel.times_command(jsonb)",
+        Some("SELECT graph_kernel.times_command('{}')"),
+    ),
     ("graph_kernel.turns_in_cycles(text)", Some("SELECT graph_kernel.turns_in_cycles('default')")),
     (
         "graph_kernel.turns_index_command(regclass)",

@@ -1,0 +1,107 @@
+-- Code that runs beside a graph: the private tables' triggers, functions that planning runs, functions that read it
+-- with their owners' rights. Called by check_graph.
+CREATE FUNCTION graph_kernel.check_code(name text, graph jsonb) RETURNS TABLE (
+    check_name text, ok boolean, count bigint, detail text, hint text
+)
+LANGUAGE plpgsql STABLE STRICT
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    tables regclass[] := graph_kernel.tables_of(graph);
+BEGIN
+    -- With plain ENABLE TRIGGER, as --disable-triggers of pg_restore leaves them, they do nothing for a subscription
+    -- nor for a role that has set session_replication_role.
+    RETURN QUERY
+    SELECT 'private_triggers', count(*) = 0, count(*),
+           'triggers of private tables that are not ENABLE ALWAYS',
+           string_agg(format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %s;', p.rel, t.name), ' ' ORDER BY p.rel::text,
+               t.name)
+    FROM unnest('{graph_kernel.binding,graph_kernel.revoked_keys,graph_kernel.root_keys,graph_kernel.policies,
+                  graph_kernel.recorder_binding,graph_kernel.trace_binding,graph_kernel.store_binding}'::regclass[])
+                  WITH ORDINALITY AS p (rel, position)
+    CROSS JOIN unnest('{guard,guard_truncate,announce,guard_binder}'::text[]) AS t (name)
+    WHERE (t.name <> 'announce' OR p.position <= 3)
+      AND (t.name <> 'guard_binder' OR p.position IN (1, 5, 6, 7))
+      AND NOT EXISTS (SELECT FROM pg_trigger AS g
+                      WHERE g.tgrelid = p.rel AND g.tgname = t.name AND g.tgenabled = 'A');
+
+    -- Planning a query on a table already runs these functions on constants: in an index expression, an index
+    -- predicate, expressions of statistics and of a partition key, a CHECK constraint under constraint_exclusion.
+    RETURN QUERY
+    WITH beside (oid) AS (
+        SELECT s.store::oid FROM graph_kernel.store_binding AS s WHERE s.name = check_code.name
+        UNION SELECT b.traces::oid FROM graph_kernel.trace_binding AS b
+        UNION SELECT b.events::oid FROM graph_kernel.recorder_binding AS b
+        UNION SELECT t.place::oid FROM graph_kernel.promoting_tables(check_code.name) AS t WHERE t.is_read
+    )
+    SELECT 'user_functions', count(*) = 0, count(*),
+           'functions of users in indexes, statistics, partition keys and CHECK constraints: they run with the'
+           ' rights of the role that reads' || coalesce(': ' || string_agg(u.what, ', ' ORDER BY u.what), ''),
+           string_agg(DISTINCT format('SELECT pg_catalog.pg_get_functiondef(%L::pg_catalog.regprocedure);',
+                                      graph_kernel.function_name(u.fn)), ' ')
+    FROM (
+        SELECT DISTINCT format('%s in %s', coalesce(o.oprcode::oid, p.oid)::regprocedure,
+                               pg_describe_object(d.classid, d.objid, 0)) AS what,
+               coalesce(o.oprcode::oid, p.oid)::regprocedure AS fn
+        FROM (SELECT o.oid FROM unnest(tables) AS o (oid)
+              UNION SELECT l.relid FROM unnest(tables) AS o (oid) CROSS JOIN LATERAL pg_partition_tree(o.oid) AS l
+              UNION SELECT b.oid FROM beside AS b
+              UNION SELECT l.relid FROM beside AS b CROSS JOIN LATERAL pg_partition_tree(b.oid) AS l) AS r
+        CROSS JOIN LATERAL (
+            SELECT 'pg_class'::regclass AS classid, r.oid::oid AS objid
+            UNION ALL SELECT 'pg_class'::regclass, i.indexrelid FROM pg_index AS i WHERE i.indrelid = r.oid
+            UNION ALL SELECT 'pg_constraint'::regclass, k.oid FROM pg_constraint AS k WHERE k.conrelid = r.oid
+            UNION ALL SELECT 'pg_statistic_ext'::regclass, s.oid FROM pg_statistic_ext AS s WHERE s.stxrelid = r.oid
+        ) AS part
+        JOIN pg_depend AS d ON d.classid = part.classid AND d.objid = part.objid AND d.objsubid = 0
+        LEFT JOIN pg_proc AS p ON d.refclassid = 'pg_proc'::regclass AND p.oid = d.refobjid
+        LEFT JOIN pg_operator AS o ON d.refclassid = 'pg_operator'::regclass AND o.oid = d.refobjid
+        WHERE coalesce(o.oprcode::oid, p.oid) >= 16384
+          -- The extension's owner may make any function of theirs a member: those of the script belong to a superuser.
+          AND NOT EXISTS (SELECT FROM pg_depend AS m JOIN pg_extension AS y ON y.oid = m.refobjid
+                          JOIN pg_proc AS f ON f.oid = m.objid JOIN pg_roles AS w ON w.oid = f.proowner
+                          WHERE m.classid = 'pg_proc'::regclass AND m.objid = coalesce(o.oprcode::oid, p.oid)
+                            AND m.refclassid = 'pg_extension'::regclass AND m.deptype = 'e'
+                            AND y.extname = 'graph_kernel' AND w.rolsuper)
+    ) AS u;
+
+    -- With these the caller's setting would decide which graph is read with the owner's rights.
+    RETURN QUERY
+    WITH reading AS (
+        SELECT g.oid, g.proname
+        FROM pg_depend AS m
+        JOIN pg_extension AS y ON y.oid = m.refobjid AND y.extname = 'graph_kernel'
+        JOIN pg_proc AS g ON g.oid = m.objid
+        WHERE m.classid = 'pg_proc'::regclass AND m.refclassid = 'pg_extension'::regclass AND m.deptype = 'e'
+          AND g.provolatile <> 'i'
+    )
+    SELECT 'definer_functions', f.fn IS NULL, CASE WHEN f.fn IS NULL THEN 0 ELSE 1 END::bigint,
+           'functions with their owner''s rights that read a graph of the caller''s choice'
+           || coalesce(': ' || graph_kernel.text_prefix(graph_kernel.function_name(f.fn), 100000), ''),
+           CASE WHEN f.fn IS NOT NULL THEN
+               graph_kernel.whole_command(format('ALTER ROUTINE %s SET graph_kernel.graph = %L;',
+                                                 graph_kernel.function_name(f.fn), name)) END
+    FROM (SELECT) AS always
+    LEFT JOIN (
+        SELECT p.oid AS fn
+        FROM pg_proc AS p
+        WHERE p.prosecdef
+          AND NOT EXISTS (SELECT FROM unnest(p.proconfig) AS s WHERE s LIKE 'graph\_kernel.graph=%')
+          AND NOT EXISTS (SELECT FROM pg_depend AS own JOIN pg_roles AS w ON w.oid = p.proowner
+                          WHERE own.classid = 'pg_proc'::regclass AND own.objid = p.oid AND own.deptype = 'e'
+                            AND w.rolsuper)
+          AND pg_has_role(p.proowner, 'USAGE') -- others could not follow the hint
+          -- A body that was parsed at creation depends on what it calls. Any other is searched for names; what is too
+          -- long for that may have them.
+          AND (EXISTS (SELECT FROM pg_depend AS d JOIN reading AS g ON g.oid = d.refobjid
+                       WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid
+                         AND d.refclassid = 'pg_proc'::regclass)
+               OR p.prosqlbody IS NULL
+                  AND (octet_length(p.prosrc) > 1000000
+                       OR p.prosrc ~* (SELECT format('\m(%s)\M', string_agg(DISTINCT g.proname, '|'))
+                                       FROM reading AS g WHERE g.proname ~ '^\w+$')))
+    ) AS f ON true
+    ORDER BY graph_kernel.function_name(f.fn);
+END
+$$;
+COMMENT ON FUNCTION graph_kernel.check_code(text, jsonb) IS 'what graph_check finds of functions and private triggers';
