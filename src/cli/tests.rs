@@ -686,6 +686,19 @@ fn a_server_that_answers_something_else_is_an_error() {
 }
 
 #[test]
+fn a_server_that_says_nothing_is_waited_for_as_long_as_was_said() {
+    let files = Files::new("silent");
+    // Connections are made, and nobody answers.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let mut command = files.command("sessions --database");
+    command.arg(format!("host=127.0.0.1 port={port} user=u dbname=d connect_timeout=1"));
+    let (status, text) = said(&command.output().unwrap());
+    assert_eq!(status, 2);
+    assert!(text.ends_with("connection timed out\n"), "{text}");
+}
+
+#[test]
 fn nothing_that_a_server_says_reaches_a_terminal_raw() {
     let files = Files::new("raw");
     let (status, text) = asked(&files, Row::Sessions);

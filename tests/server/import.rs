@@ -15,7 +15,7 @@ use std::process::{Command, Output, Stdio};
 
 use crate::cluster::{Cluster, give_to_server};
 use crate::common::database::{Database, load_graph};
-use crate::common::process::run;
+use crate::common::process::{peak_memory, run};
 use crate::common::{Server, tell, variable};
 use crate::page::Page;
 use serde_json::{Value, json};
@@ -761,10 +761,7 @@ fn import_measured(database: &Database, arguments: &[&str]) -> (Answer, u64) {
         .unwrap();
     let mut peak = 0;
     while child.try_wait().unwrap().is_none() {
-        let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
-        let kib = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        let kib = kib.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok());
-        peak = peak.max(kib.unwrap_or(0));
+        peak = peak.max(peak_memory(child.id()));
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
     (Answer::of(child.wait_with_output().unwrap()), peak)

@@ -1,7 +1,7 @@
 //! `graph-kernel serve` without a browser: who is answered, what is refused, what stays in the database.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::cluster::send_signal;
 use crate::common::database::Database;
-use crate::common::process::execute;
+use crate::common::process::{execute, peak_memory};
 use crate::common::variable;
 
 /// The service on a free port.
@@ -349,6 +349,49 @@ fn what_traps_its_cancel_is_ended() {
     assert_eq!(service.get("/page/sessions").body[0]["session_id"], "s");
     drop(service);
     database.drop_role(&role);
+}
+
+/// Whoever owns a table can have code that raises what it likes.
+#[test]
+fn what_tables_raise_is_not_held_without_end() {
+    let database = database("raised");
+    let mut client = database.connect();
+    let role = reader(&database);
+    execute(
+        &mut client,
+        "CREATE FUNCTION raises(kind text) RETURNS boolean LANGUAGE plpgsql AS $$BEGIN \
+           IF kind = 'error' THEN RAISE EXCEPTION USING MESSAGE = repeat('x', 300000000); \
+           ELSE RAISE NOTICE '%', repeat('x', 300000000); END IF; RETURN true; END$$; \
+         ALTER TABLE memory_turns ENABLE ROW LEVEL SECURITY; \
+         CREATE POLICY reads ON memory_turns USING (public.raises('error'))",
+    );
+    let user = format!("user={role}");
+    let service = Service::start(&database, &["--no-token", "--database", &user]);
+    for kind in ["error", "notice"] {
+        execute(
+            &mut client,
+            &format!("ALTER POLICY reads ON memory_turns USING (public.raises('{kind}'))"),
+        );
+        let answer = service.get("/page/sessions");
+        assert_eq!(answer.refusal(), (422, "", "ANSWER_TOO_LARGE"), "{kind}");
+    }
+    execute(&mut client, "ALTER POLICY reads ON memory_turns USING (true)");
+    assert_eq!(service.get("/page/sessions").body[0]["session_id"], "s");
+    let peak = peak_memory(service.process.id());
+    assert!(peak > 0 && peak < 100 << 10, "{peak} KiB");
+    drop(service);
+    database.drop_role(&role);
+}
+
+#[test]
+fn a_server_that_says_nothing_is_not_waited_for_without_end() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let place = format!("host=127.0.0.1 port={}", listener.local_addr().unwrap().port());
+    let begun = Instant::now();
+    let done = program(&database("silent")).args(["--database", &place]).output().unwrap();
+    let text = String::from_utf8(done.stderr).unwrap();
+    assert!(text.ends_with("connection timed out\n"), "{text}");
+    assert!((9..30).contains(&begun.elapsed().as_secs()));
 }
 
 #[test]

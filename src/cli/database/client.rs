@@ -6,14 +6,16 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::Poll;
 use std::time::Duration;
 
 use futures_util::{SinkExt, TryStreamExt};
-use postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
+use postgres::config::{SslMode, SslNegotiation, TargetSessionAttrs};
+use postgres::tls::MakeTlsConnect;
 use postgres::types::{ToSql, Type};
 use postgres::{CancelToken, Config, CopyInSink, Error, NoTls, Row, RowStream, SimpleQueryMessage};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use socket2::{SockRef, TcpKeepalive};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::runtime::{self, Runtime};
 use tokio::sync::Notify;
@@ -21,6 +23,7 @@ use tokio::time::timeout;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::Parameters;
+use super::stream::{Next, Stream};
 
 /// How long a cancel may take, from connecting until the server has closed the connection.
 const MAX_CANCEL: Duration = Duration::from_secs(5);
@@ -59,6 +62,26 @@ pub(super) struct Canceller {
     closing: Arc<Notify>,
 }
 
+/// Why there is no connection.
+pub(super) enum NoConnection {
+    /// The host could not be reached, or is not as wanted.
+    Unreachable(io::Error),
+    /// The server, or what is there, has refused.
+    Refused(Error),
+}
+
+impl From<io::Error> for NoConnection {
+    fn from(error: io::Error) -> Self {
+        NoConnection::Unreachable(error)
+    }
+}
+
+impl From<Error> for NoConnection {
+    fn from(error: Error) -> Self {
+        NoConnection::Refused(error)
+    }
+}
+
 fn new_runtime() -> Runtime {
     runtime::Builder::new_current_thread()
         .enable_all()
@@ -66,25 +89,83 @@ fn new_runtime() -> Runtime {
         .expect("a runtime needs no more than a few open files")
 }
 
+/// Sets what the configuration says of sockets.
+fn set_options(stream: &TcpStream, config: &Config) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let socket = SockRef::from(stream);
+    #[cfg(target_os = "linux")]
+    if let Some(most) = config.get_tcp_user_timeout() {
+        socket.set_tcp_user_timeout(Some(*most))?;
+    }
+    if config.get_keepalives() {
+        let mut keepalive = TcpKeepalive::new().with_time(config.get_keepalives_idle());
+        if let Some(interval) = config.get_keepalives_interval() {
+            keepalive = keepalive.with_interval(interval);
+        }
+        if let Some(retries) = config.get_keepalives_retries() {
+            keepalive = keepalive.with_retries(retries);
+        }
+        socket.set_tcp_keepalive(&keepalive)?;
+    }
+    Ok(())
+}
+
+/// Opens a session over a stream.
+async fn open<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+    config: &Config,
+    stream: S,
+    name: &str,
+    tls: Option<MakeRustlsConnect>,
+) -> Result<(postgres::Client, Connection), NoConnection> {
+    let next = match (config.get_ssl_mode(), config.get_ssl_negotiation()) {
+        (SslMode::Disable, _) => Next::MESSAGE,
+        (_, SslNegotiation::Direct) => Next::Any,
+        _ => Next::Answer,
+    };
+    let stream = Stream::new(stream, next);
+    match tls {
+        None => {
+            let (client, connection) = config.connect_raw(stream, NoTls).await?;
+            Ok((client, Box::pin(connection)))
+        }
+        Some(mut connector) => {
+            let Ok(tls) = MakeTlsConnect::<Stream<S>>::make_tls_connect(&mut connector, name);
+            let tls = Stream::new(tls, Next::MESSAGE);
+            let (client, connection) = config.connect_raw(stream, tls).await?;
+            Ok((client, Box::pin(connection)))
+        }
+    }
+}
+
 impl Client {
-    /// Connects to an address, which is also in the configuration; `name` is that of the server's certificate.
+    /// Connects to an address, whatever host the configuration has; `name` is that of the server's certificate.
     pub(super) fn connect(
         config: &Config,
         address: Address,
         name: &str,
         tls: Option<MakeRustlsConnect>,
-    ) -> Result<(Self, Canceller), Error> {
+    ) -> Result<(Self, Canceller), NoConnection> {
         let runtime = new_runtime();
-        let (client, connection): (_, Connection) = match &tls {
-            None => {
-                let (client, connection) = runtime.block_on(config.connect(NoTls))?;
-                (client, Box::pin(connection))
-            }
-            Some(connector) => {
-                let (client, connection) = runtime.block_on(config.connect(connector.clone()))?;
-                (client, Box::pin(connection))
+        let opened = async {
+            match &address {
+                Address::Socket(path) => {
+                    open(config, UnixStream::connect(path).await?, name, tls.clone()).await
+                }
+                Address::Tcp(address) => {
+                    let stream = TcpStream::connect(address).await?;
+                    set_options(&stream, config)?;
+                    open(config, stream, name, tls.clone()).await
+                }
             }
         };
+        let (client, connection) = runtime.block_on(async {
+            match config.get_connect_timeout() {
+                Some(most) => timeout(*most, opened).await.unwrap_or_else(|_| {
+                    Err(io::Error::new(io::ErrorKind::TimedOut, "connection timed out").into())
+                }),
+                None => opened.await,
+            }
+        })?;
         let closing = Arc::new(Notify::new());
         let canceller = Canceller {
             token: client.cancel_token(),
@@ -94,7 +175,24 @@ impl Client {
             closing: Arc::clone(&closing),
         };
         let (client, connection) = (Some(client), Some(connection));
-        Ok((Client { runtime, client, connection, closing }, canceller))
+        let mut client = Client { runtime, client, connection, closing };
+        client.check_attributes(config.get_target_session_attrs())?;
+        Ok((client, canceller))
+    }
+
+    /// Whether the server is one of the wanted, as libpq asks it.
+    fn check_attributes(&mut self, wanted: TargetSessionAttrs) -> Result<(), NoConnection> {
+        if wanted == TargetSessionAttrs::Any {
+            return Ok(());
+        }
+        let row = self.query_typed_one("SHOW transaction_read_only", &[])?;
+        let is_read_only = row.try_get::<_, &str>(0)? == "on";
+        let refused = match wanted {
+            TargetSessionAttrs::ReadWrite if is_read_only => "the session is read-only",
+            TargetSessionAttrs::ReadOnly if !is_read_only => "the session is not read-only",
+            _ => return Ok(()),
+        };
+        Err(io::Error::new(io::ErrorKind::PermissionDenied, refused).into())
     }
 
     pub(super) fn is_closed(&self) -> bool {
@@ -228,13 +326,13 @@ impl Canceller {
     }
 
     async fn cancel_over<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(&self, stream: S) {
-        let stream = ReadToEnd(stream);
+        let stream = Stream::new(stream, Next::Any);
         _ = match self.tls.clone() {
             None => self.token.cancel_query_raw(stream, NoTls).await,
             Some(mut connector) => {
                 let Ok(tls) =
-                    MakeTlsConnect::<ReadToEnd<S>>::make_tls_connect(&mut connector, &self.name);
-                self.token.cancel_query_raw(stream, ReadToEnd(tls)).await
+                    MakeTlsConnect::<Stream<S>>::make_tls_connect(&mut connector, &self.name);
+                self.token.cancel_query_raw(stream, Stream::new(tls, Next::Any)).await
             }
         };
     }
@@ -242,64 +340,5 @@ impl Canceller {
     /// Closes the connection, whatever the server does.
     pub(super) fn close(&self) {
         self.closing.notify_one();
-    }
-}
-
-/// A stream, or what makes one, that is shut down only after the server has closed it: PgBouncer 1.18 ends as a whole
-/// where a cancel's connection is closed before.
-struct ReadToEnd<T>(T);
-
-impl<S: AsyncRead + Unpin> AsyncRead for ReadToEnd<S> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_read(context, buffer)
-    }
-}
-
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for ReadToEnd<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write(context, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        loop {
-            let mut bytes = [0; 64];
-            let mut buffer = ReadBuf::new(&mut bytes);
-            let read = ready!(Pin::new(&mut self.0).poll_read(context, &mut buffer));
-            if read.is_err() || buffer.filled().is_empty() {
-                return Pin::new(&mut self.0).poll_shutdown(context);
-            }
-        }
-    }
-}
-
-impl<S: TlsStream + Unpin> TlsStream for ReadToEnd<S> {
-    fn channel_binding(&self) -> ChannelBinding {
-        self.0.channel_binding()
-    }
-}
-
-impl<S: 'static, T: TlsConnect<S>> TlsConnect<S> for ReadToEnd<T>
-where
-    T::Future: Send + 'static,
-{
-    type Stream = ReadToEnd<T::Stream>;
-    type Error = T::Error;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Stream, Self::Error>> + Send>>;
-
-    fn connect(self, stream: S) -> Self::Future {
-        let made = self.0.connect(stream);
-        Box::pin(async { made.await.map(ReadToEnd) })
     }
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 use postgres::Config;
 use postgres::error::SqlState;
 
-use super::client::{Address, Canceller, Client};
+use super::client::{Address, Canceller, Client, NoConnection};
 use super::parameters::Settings;
 use super::password_file::PasswordFile;
 use super::server_error;
@@ -115,16 +115,20 @@ pub(super) fn connect(settings: &Settings) -> Result<(Client, Canceller), Failur
                 Err(error) => last = Some(error),
             }
         }
-        let text = last.as_ref().map_or_else(|| "no address".to_owned(), server_error);
+        let (text, is_unreachable) = match &last {
+            None => ("no address".to_owned(), true),
+            Some(NoConnection::Unreachable(error)) => (error.to_string(), true),
+            Some(NoConnection::Refused(error)) => (server_error(error), is_unreachable(error)),
+        };
         failures.push(format!("no connection to {}: {text}", host.address_text()));
-        if last.is_some_and(|error| !is_unreachable(&error)) {
+        if !is_unreachable {
             break;
         }
     }
     Err(failures.join("; "))
 }
 
-/// Whether the host could not be reached, or is not as wanted; not where it is there and refuses.
+/// Whether the server is not there yet, or not any more; not where it refuses.
 fn is_unreachable(error: &postgres::Error) -> bool {
     match error.code() {
         Some(code) => *code == SqlState::CANNOT_CONNECT_NOW,

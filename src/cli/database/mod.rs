@@ -8,6 +8,7 @@ mod hosts;
 mod parameters;
 mod password_file;
 mod pool;
+mod stream;
 mod tls;
 
 use postgres::types::{FromSql, ToSql, Type};
@@ -17,6 +18,7 @@ use serde_json::Value;
 use self::client::{Canceller, Client, CopyIn};
 pub(crate) use self::password_file::is_private;
 pub(crate) use self::pool::{Access, Fault, FaultKind, Lease, Pool};
+use self::stream::MAX_DATA_BYTES;
 use crate::Failure;
 use crate::arguments::DatabaseArguments;
 
@@ -61,7 +63,10 @@ const FOREIGN_SCHEMA: &str = "\
         OR pg_has_role(r.oid, c.relowner, 'USAGE') AND NOT pg_has_role(r.oid, o.oid, 'USAGE')) LIMIT 1";
 
 /// The longest answer to a query, in bytes.
-const MAX_ANSWER_BYTES: usize = 1 << 28;
+const MAX_ANSWER_BYTES: usize = MAX_DATA_BYTES;
+
+/// How long a connection that others wait for may take to be made, where the arguments do not say it, in seconds.
+const CONNECT_SECONDS: &str = "10";
 
 /// Where a database is, to connect to it more than once.
 pub(crate) struct Place {
@@ -72,10 +77,13 @@ pub(crate) struct Place {
 impl Place {
     /// What the arguments name. Where they name no database, `url` is a variable that may: it can hold a password.
     pub(crate) fn of(arguments: &DatabaseArguments, url: &str) -> Result<Self, Failure> {
-        let settings = match &arguments.database {
+        let mut settings = match &arguments.database {
             Some(database) => parameters::of(Some(database))?,
             None => parameters::of_variable(url)?,
         };
+        if settings.get("connect_timeout").is_none() {
+            settings.set("connect_timeout", CONNECT_SECONDS);
+        }
         Ok(Place { settings, graph: arguments.graph.clone() })
     }
 

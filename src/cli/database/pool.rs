@@ -11,6 +11,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use super::client::Canceller;
+use super::stream::MessageTooLong;
 use super::{Database, Place, QueryError, TransactionId, server_error};
 use crate::Failure;
 
@@ -94,6 +95,7 @@ impl From<postgres::Error> for Fault {
     fn from(error: postgres::Error) -> Self {
         let kind = match error.as_db_error() {
             Some(error) => FaultKind::Server(Box::new(error.clone())),
+            None if MessageTooLong::is_in(&error) => FaultKind::TooLong,
             None => FaultKind::Unreachable,
         };
         Fault { text: server_error(&error), kind }

@@ -11,7 +11,7 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::client::{Address, Canceller, Client};
+use super::client::{Address, Canceller, Client, NoConnection};
 use super::parameters::Settings;
 use crate::Failure;
 
@@ -55,21 +55,15 @@ impl Tls {
         config: &Config,
         name: &str,
         address: Address,
-    ) -> Result<(Client, Canceller), postgres::Error> {
-        let mut config = config.clone();
-        config.ssl_mode(self.mode);
-        match address {
-            Address::Socket(_) => _ = config.ssl_mode(SslMode::Disable),
-            Address::Tcp(address) if config.get_hostaddrs().is_empty() => {
-                config.hostaddr(address.ip());
-            }
-            Address::Tcp(_) => {}
-        }
-        let tls = match config.get_ssl_mode() {
-            SslMode::Disable => None,
-            _ => Some(self.connector.clone()),
+    ) -> Result<(Client, Canceller), NoConnection> {
+        let mode = match address {
+            Address::Socket(_) => SslMode::Disable,
+            Address::Tcp(_) => self.mode,
         };
-        Client::connect(&config, address, name, tls)
+        let mut config = config.clone();
+        config.ssl_mode(mode);
+        let tls = Some(&self.connector).filter(|_| mode != SslMode::Disable);
+        Client::connect(&config, address, name, tls.cloned())
     }
 }
 

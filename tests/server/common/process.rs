@@ -150,3 +150,10 @@ pub fn timed_out_after(
 pub fn assert_cancelled(error: &Error) {
     assert_eq!(error.code(), Some(&SqlState::QUERY_CANCELED), "{error:?}");
 }
+
+/// The most memory that a process has held so far, in KiB; 0 after its end.
+pub fn peak_memory(process: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let kib = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    kib.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok()).unwrap_or(0)
+}
