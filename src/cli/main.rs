@@ -34,7 +34,9 @@ pub(crate) enum Outcome {
 pub(crate) type Failure = String;
 
 fn main() -> ExitCode {
-    match run(Arguments::parse().command) {
+    let ended = run(Arguments::parse().command);
+    database::wait_for_cancels();
+    match ended {
         Ok(Outcome::Success) => ExitCode::SUCCESS,
         Ok(Outcome::Negative) => ExitCode::from(1),
         Err(message) => {

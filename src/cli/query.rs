@@ -7,7 +7,7 @@ use postgres::types::{ToSql, Type};
 use uuid::Uuid;
 
 use crate::arguments::{QueryArguments, SessionsArguments};
-use crate::database::{Parameters, connect, server_error, value};
+use crate::database::{Parameters, READ_COMMITTED, connect, server_error, value};
 use crate::output::{escaped_json, line, message};
 use crate::{Failure, Outcome};
 
@@ -71,7 +71,7 @@ fn query(
         )
     })?;
     let mut database = connect(&arguments.connection)?;
-    database.begin("").map_err(|error| server_error(&error))?;
+    database.begin(READ_COMMITTED, "").map_err(|error| server_error(&error))?;
     let schema = database.schema()?;
     // A name may be that of a registered policy, which is not one of the type's own texts. No argument is left out: a
     // function of another with fewer could have the name.
@@ -123,7 +123,7 @@ pub(crate) fn sessions(
     arguments: &SessionsArguments,
 ) -> Result<Outcome, Failure> {
     let mut database = connect(&arguments.connection)?;
-    database.begin("").map_err(|error| server_error(&error))?;
+    database.begin(READ_COMMITTED, "").map_err(|error| server_error(&error))?;
     database.schema()?;
     let limit = (&MAX_LISTED as &(dyn ToSql + Sync), Type::INT4);
     let number = |number: &'static i32| (number as &(dyn ToSql + Sync), Type::INT4);

@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 use crate::cluster::send_signal;
 use crate::common::database::Database;
 use crate::common::process::{execute, peak_memory};
-use crate::common::variable;
+use crate::common::{lack, variable};
+use crate::import::pooler::Pooler;
 
 /// The service on a free port.
 struct Service {
@@ -50,7 +51,10 @@ fn program(database: &Database) -> Command {
 
 impl Service {
     fn start(database: &Database, arguments: &[&str]) -> Self {
-        let mut command = program(database);
+        Self::start_by(&mut program(database), arguments)
+    }
+
+    fn start_by(command: &mut Command, arguments: &[&str]) -> Self {
         command.args(["--port", "0"]).args(arguments);
         let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
@@ -315,20 +319,20 @@ fn what_a_client_gave_up_does_not_run_on() {
     database.drop_role(&role);
 }
 
-/// Whoever owns a table can have code that goes on after a cancel.
+/// Code of a table's owner that goes on after a cancel.
+const TRAPS: &str = "\
+    CREATE FUNCTION traps() RETURNS boolean LANGUAGE plpgsql AS $$BEGIN \
+      LOOP BEGIN LOOP BEGIN PERFORM pg_sleep(1000); EXCEPTION WHEN query_canceled THEN NULL; END; END LOOP; \
+      EXCEPTION WHEN query_canceled THEN NULL; END; END LOOP; RETURN true; END$$; \
+    ALTER TABLE memory_turns ENABLE ROW LEVEL SECURITY; \
+    CREATE POLICY reads ON memory_turns USING (public.traps())";
+
 #[test]
 fn what_traps_its_cancel_is_ended() {
     let database = database("trapped");
     let role = reader(&database);
     let mut client = database.connect();
-    execute(
-        &mut client,
-        "CREATE FUNCTION traps() RETURNS boolean LANGUAGE plpgsql AS $$BEGIN \
-           LOOP BEGIN LOOP BEGIN PERFORM pg_sleep(1000); EXCEPTION WHEN query_canceled THEN NULL; END; END LOOP; \
-           EXCEPTION WHEN query_canceled THEN NULL; END; END LOOP; RETURN true; END$$; \
-         ALTER TABLE memory_turns ENABLE ROW LEVEL SECURITY; \
-         CREATE POLICY reads ON memory_turns USING (public.traps())",
-    );
+    execute(&mut client, TRAPS);
     let user = format!("user={role}");
     let arguments = ["--no-token", "--database", &user, "--connections", "1", "--timeout", "1"];
     let service = Service::start(&database, &arguments);
@@ -344,10 +348,41 @@ fn what_traps_its_cancel_is_ended() {
         wait_for(&mut client, 1);
         drop(stream);
         wait_for(&mut client, 0);
+        // The connection that has ended it closes a moment later.
+        let sessions = format!("SELECT count(*) FROM pg_stat_activity WHERE usename = '{role}'");
+        while client.query_one(&sessions, &[]).unwrap().get::<_, i64>(0) > 0 {
+            thread::sleep(Duration::from_millis(10));
+        }
     }
     execute(&mut client, "ALTER POLICY reads ON memory_turns USING (true)");
     assert_eq!(service.get("/page/sessions").body[0]["session_id"], "s");
     drop(service);
+    database.drop_role(&role);
+}
+
+/// The pooler has no connection for the one that would end the other.
+#[test]
+fn what_traps_its_cancel_is_ended_where_a_pool_is_full() {
+    let name = "serve::what_traps_its_cancel_is_ended_where_a_pool_is_full";
+    let database = database("trapped_pool");
+    let role = reader(&database);
+    let settings = format!("user={role}");
+    let Some(pooler) = Pooler::start_in("serve_trapped_pool", "transaction", 6436, &settings)
+    else {
+        return lack(name, "no PgBouncer");
+    };
+    let mut client = database.connect();
+    let service = Service::start_by(
+        &mut pooler.command(&database, &["serve"]),
+        &["--no-token", "--connections", "1", "--timeout", "1"],
+    );
+    execute(&mut client, TRAPS);
+    assert_eq!(service.get("/page/sessions").refusal(), (504, "", "TIMEOUT"));
+    wait_for(&mut client, 0);
+    execute(&mut client, "ALTER POLICY reads ON memory_turns USING (true)");
+    assert_eq!(service.get("/page/sessions").body[0]["session_id"], "s");
+    drop(service);
+    drop(pooler);
     database.drop_role(&role);
 }
 

@@ -5,8 +5,10 @@ use std::io::{self, Cursor};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::pin::{Pin, pin};
-use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Condvar, Mutex as BlockingMutex, MutexGuard, PoisonError};
 use std::task::Poll;
+use std::thread;
 use std::time::Duration;
 
 use futures_util::{SinkExt, TryStreamExt};
@@ -18,15 +20,19 @@ use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::runtime::{self, Runtime};
-use tokio::sync::Notify;
+use tokio::sync::{Mutex, Notify};
 use tokio::time::timeout;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::Parameters;
 use super::stream::{Next, Stream};
 
-/// How long a cancel may take, from connecting until the server has closed the connection.
+/// How long a cancel is waited for, from connecting until the server has closed the connection.
 const MAX_CANCEL: Duration = Duration::from_secs(5);
+
+/// How long it may take. PgBouncer 1.18 ends as a whole where the connection is closed before a server that is slow has
+/// got the cancel.
+const MAX_SLOW_CANCEL: Duration = Duration::from_secs(60);
 
 /// How long a server may take to answer what it was asked before a connection is closed in order.
 const MAX_CLOSE: Duration = Duration::from_secs(5);
@@ -60,6 +66,8 @@ pub(super) struct Canceller {
     /// What the server's certificate is for.
     name: String,
     closing: Arc<Notify>,
+    /// Held while it is asked.
+    asking: Arc<Mutex<()>>,
 }
 
 /// Why there is no connection.
@@ -173,6 +181,7 @@ impl Client {
             address,
             name: name.to_owned(),
             closing: Arc::clone(&closing),
+            asking: Arc::default(),
         };
         let (client, connection) = (Some(client), Some(connection));
         let mut client = Client { runtime, client, connection, closing };
@@ -214,6 +223,21 @@ impl Client {
 
     pub(super) fn batch_execute(&mut self, commands: &str) -> Result<(), Error> {
         self.wait(|client| client.batch_execute(commands))
+    }
+
+    /// Runs commands. Whether only the first has been done, or some after it, and another one has failed.
+    pub(super) fn is_only_begun(&mut self, commands: &str) -> Result<bool, Error> {
+        let stream = self.wait(|client| client.simple_query_raw(commands))?;
+        let mut stream = pin!(stream);
+        let mut is_begun = false;
+        loop {
+            match self.wait(|_| stream.try_next()) {
+                Ok(None) => return Ok(false),
+                Ok(Some(_)) => is_begun = true,
+                Err(_) if is_begun => return Ok(true),
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     pub(super) fn execute_typed(
@@ -312,9 +336,17 @@ impl CopyIn<'_> {
 
 impl Canceller {
     /// Asks the server to cancel, over a connection of its own that is encrypted as the first one. Whether it does is
-    /// not said.
+    /// not said. One request is made at a time.
     pub(super) fn cancel(&self) {
-        _ = new_runtime().block_on(async { timeout(MAX_CANCEL, self.ask_to_cancel()).await });
+        let Ok(asking) = Arc::clone(&self.asking).try_lock_owned() else { return };
+        let (canceller, work, (done, is_done)) = (self.clone(), Cancelling::begin(), channel());
+        thread::spawn(move || {
+            _ = new_runtime()
+                .block_on(async { timeout(MAX_SLOW_CANCEL, canceller.ask_to_cancel()).await });
+            drop((asking, work));
+            _ = done.send(());
+        });
+        _ = is_done.recv_timeout(MAX_CANCEL);
     }
 
     async fn ask_to_cancel(&self) -> io::Result<()> {
@@ -341,4 +373,33 @@ impl Canceller {
     pub(super) fn close(&self) {
         self.closing.notify_one();
     }
+}
+
+/// How many cancels are under way.
+static CANCELLING: (BlockingMutex<usize>, Condvar) = (BlockingMutex::new(0), Condvar::new());
+
+/// A cancel that is under way, until this is dropped.
+pub(super) struct Cancelling(());
+
+impl Cancelling {
+    pub(super) fn begin() -> Self {
+        *Self::count() += 1;
+        Cancelling(())
+    }
+
+    fn count() -> MutexGuard<'static, usize> {
+        CANCELLING.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Cancelling {
+    fn drop(&mut self) {
+        *Self::count() -= 1;
+        CANCELLING.1.notify_all();
+    }
+}
+
+/// Waits, at the end of the program, for the cancels that are under way, but not without end.
+pub(crate) fn wait_for_cancels() {
+    _ = CANCELLING.1.wait_timeout_while(Cancelling::count(), MAX_CANCEL, |count| *count > 0);
 }

@@ -11,11 +11,15 @@ mod pool;
 mod stream;
 mod tls;
 
+use std::thread;
+use std::time::Duration;
+
 use postgres::types::{FromSql, ToSql, Type};
-use postgres::{Row, SimpleQueryMessage};
+use postgres::{Row, SimpleQueryMessage, SimpleQueryRow};
 use serde_json::Value;
 
-use self::client::{Canceller, Client, CopyIn};
+pub(crate) use self::client::wait_for_cancels;
+use self::client::{Canceller, Cancelling, Client, CopyIn};
 pub(crate) use self::password_file::is_private;
 pub(crate) use self::pool::{Access, Fault, FaultKind, Lease, Pool};
 use self::stream::MAX_DATA_BYTES;
@@ -26,16 +30,35 @@ use crate::arguments::DatabaseArguments;
 pub(crate) type Parameters<'a> = &'a [(&'a (dyn ToSql + Sync), Type)];
 
 /// What every transaction of the program sets.
-const BEGIN: &str = "\
-    BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL search_path = pg_catalog, pg_temp; \
-    SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO'; SET LOCAL client_connection_check_interval = '1s'; ";
+const LOCAL_SETTINGS: &str = "\
+    SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO'; \
+    SET LOCAL client_connection_check_interval = '1s'";
+
+/// The isolation level in which each statement has a snapshot of its own.
+pub(crate) const READ_COMMITTED: &str = "READ COMMITTED";
 
 /// What ends every beginning of a transaction: the server process, and when it began.
 const WHICH: &str = "SELECT pg_backend_pid(), now()";
 
-/// What ends a transaction that has written. Triggers may have set for the session what they please, also at its
-/// end. One message: a pooler gives the session away only after all of it.
-const COMMIT: &str = "COMMIT; RESET ALL; RESET ROLE; SELECT pg_catalog.pg_advisory_unlock_all()";
+/// Gives the commands that set again what the session has set: other clients of a pooler may have, or the pooler where
+/// it connects. A role is set last, as it may be one of fewer rights.
+const SET_AGAIN: &str = "\
+    SELECT pg_catalog.string_agg(pg_catalog.format( \
+        'SELECT pg_catalog.set_config(%L, %L, false); ', s.name, s.setting), '' ORDER BY s.is_role) \
+    FROM (SELECT name, setting, false FROM pg_catalog.pg_settings \
+          WHERE source OPERATOR(pg_catalog.=) 'session' AND (context OPERATOR(pg_catalog.=) 'user' \
+                OR context OPERATOR(pg_catalog.=) 'superuser' AND pg_catalog.has_parameter_privilege(name, 'SET')) \
+            AND name OPERATOR(pg_catalog.<>) ALL ( \
+                '{transaction_isolation,transaction_read_only,transaction_deferrable}'::pg_catalog.text[]) \
+          UNION ALL SELECT 'role', pg_catalog.current_setting('role'), true \
+          WHERE pg_catalog.current_setting('role') OPERATOR(pg_catalog.<>) 'none') AS s (name, setting, is_role)";
+
+/// What ends a transaction that has written. Triggers may have set for the session what they please, also at its end, and its timeout would end this.
+/// One message: a pooler gives the session away only after all of it. It is two transactions more: what has been set
+/// before may not be there to be set again, as a role that was dropped meanwhile.
+const COMMIT: &str = "\
+    COMMIT; SET statement_timeout = 0; BEGIN; RESET ALL; RESET ROLE; \
+    SELECT pg_catalog.pg_advisory_unlock_all(); COMMIT AND CHAIN; ";
 
 /// What ends another one. Locks of the session outlive it, and code of a policy can take them.
 const ROLLBACK: &str = "ROLLBACK; SELECT pg_catalog.pg_advisory_unlock_all()";
@@ -90,7 +113,12 @@ impl Place {
     /// A new connection.
     pub(crate) fn connect(&self) -> Result<Database, Failure> {
         let client = Some(hosts::connect(&self.settings)?);
-        Ok(Database { client, graph: self.graph.clone(), is_in_transaction: false })
+        Ok(Database {
+            client,
+            graph: self.graph.clone(),
+            is_in_transaction: false,
+            set_again: String::new(),
+        })
     }
 }
 
@@ -121,6 +149,8 @@ pub(crate) struct Database {
     /// The name under which the tables are bound, if one was given.
     graph: Option<String>,
     is_in_transaction: bool,
+    /// The commands that set again what the session had set before a transaction that writes.
+    set_again: String,
 }
 
 /// Connects to the database that the arguments name; what they do not say is taken from the environment.
@@ -150,23 +180,61 @@ impl Database {
         self.client.as_ref().map(|(_, canceller)| canceller.clone())
     }
 
+    /// Closes the connection after this time, also where something runs on it.
+    fn close_after(&self, time: Duration) {
+        if let Some(canceller) = self.canceller() {
+            thread::spawn(move || {
+                thread::sleep(time);
+                canceller.close();
+            });
+        }
+    }
+
     /// Says why this database cannot be asked about a graph.
     pub(crate) fn check(mut self) -> Result<(), Failure> {
-        self.begin("").map_err(|error| server_error(&error))?;
+        self.begin(READ_COMMITTED, "").map_err(|error| server_error(&error))?;
         self.schema()?;
         self.query_one(DESCRIBED, &[]).map(|_| ()).map_err(|error| server_error(&error))
     }
 
-    /// Begins a transaction with these commands.
-    pub(crate) fn begin(&mut self, commands: &str) -> Result<TransactionId, postgres::Error> {
+    /// Begins a transaction that reads, with these commands. The isolation level may be followed by the access mode.
+    pub(crate) fn begin(
+        &mut self,
+        isolation: &str,
+        commands: &str,
+    ) -> Result<TransactionId, postgres::Error> {
+        let begin =
+            format!("BEGIN ISOLATION LEVEL {isolation}; {LOCAL_SETTINGS}; {commands}; {WHICH}");
+        self.begin_with(&begin)
+    }
+
+    /// Begins a transaction that may be committed.
+    pub(crate) fn begin_writing(
+        &mut self,
+        isolation: &str,
+        commands: &str,
+    ) -> Result<TransactionId, postgres::Error> {
+        self.begin_with(&format!(
+            "BEGIN ISOLATION LEVEL {isolation}; {SET_AGAIN}; {LOCAL_SETTINGS}; {commands}; {WHICH}"
+        ))
+    }
+
+    fn begin_with(&mut self, commands: &str) -> Result<TransactionId, postgres::Error> {
         self.is_in_transaction = true;
-        let messages = self.client().simple_query(&format!("{BEGIN}{commands};{WHICH}"))?;
-        let last = messages.iter().rev().find_map(|message| match message {
-            SimpleQueryMessage::Row(row) => Some(row),
-            _ => None,
-        });
-        let text = |column| last.and_then(|row| row.get(column)).unwrap_or_default().to_owned();
-        let transaction = TransactionId { process: text(0), begun: text(1) };
+        let messages = self.client().simple_query(commands)?;
+        let rows: Vec<&SimpleQueryRow> = messages
+            .iter()
+            .filter_map(|message| match message {
+                SimpleQueryMessage::Row(row) => Some(row),
+                _ => None,
+            })
+            .collect();
+        let text = |row: Option<&&SimpleQueryRow>, column| {
+            row.and_then(|row| row.get(column)).unwrap_or_default().to_owned()
+        };
+        self.set_again = text(rows.first(), 0);
+        let transaction =
+            TransactionId { process: text(rows.last(), 0), begun: text(rows.last(), 1) };
         if let Some(graph) = self.graph.clone() {
             let set = "SELECT set_config('graph_kernel.graph', $1, true)";
             self.client().execute_typed(set, &[(&graph, Type::TEXT)])?;
@@ -176,17 +244,22 @@ impl Database {
 
     /// Ends the session of a transaction that goes on after its cancels: one of the same role may.
     fn end_session(&mut self, transaction: &TransactionId) -> Result<(), postgres::Error> {
-        self.begin("")?;
+        self.begin(READ_COMMITTED, "")?;
         let parameters: Parameters =
             &[(&transaction.process, Type::TEXT), (&transaction.begun, Type::TEXT)];
         self.client().execute_typed(END_SESSION, parameters)?;
         self.roll_back()
     }
 
+    /// Runs what triggers have deferred to the end of the transaction.
+    pub(crate) fn run_deferred(&mut self) -> Result<(), postgres::Error> {
+        self.client().batch_execute("SET CONSTRAINTS ALL IMMEDIATE")
+    }
+
     pub(crate) fn commit(&mut self) -> Result<(), postgres::Error> {
-        self.client().batch_execute(COMMIT)?;
-        self.is_in_transaction = false;
-        Ok(())
+        let commands = format!("{COMMIT}{}COMMIT", std::mem::take(&mut self.set_again));
+        self.is_in_transaction = self.client().is_only_begun(&commands)?;
+        self.roll_back()
     }
 
     /// Ends the transaction, if there is one, with nothing done.
@@ -242,9 +315,10 @@ impl Database {
                 drop(rows);
                 self.is_in_transaction = false;
                 if let Some((client, canceller)) = self.client.take() {
-                    std::thread::spawn(move || {
+                    let cancelling = Cancelling::begin();
+                    thread::spawn(move || {
                         canceller.cancel();
-                        drop(client);
+                        drop((client, cancelling));
                     });
                 }
                 return Err(QueryError::TooLong);

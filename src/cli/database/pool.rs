@@ -10,7 +10,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-use super::client::Canceller;
+use super::client::{Canceller, Cancelling};
 use super::stream::MessageTooLong;
 use super::{Database, Place, QueryError, TransactionId, server_error};
 use crate::Failure;
@@ -154,6 +154,8 @@ struct Running {
     canceller: Option<Canceller>,
     /// The transaction that it is in.
     transaction: Option<TransactionId>,
+    /// Whether that is being committed. A cancel then could come between that and what follows it.
+    is_committing: bool,
 }
 
 /// Somebody who waits for work. Where this is dropped before the work has ended, it is cancelled.
@@ -168,7 +170,11 @@ impl Drop for Waiting {
         locked(&running).is_given_up = true;
         let (pool, running) = (Arc::clone(&self.pool), self.running.clone());
         if let Ok(runtime) = Handle::try_current() {
-            runtime.spawn_blocking(move || end(&pool.place, &running));
+            let cancelling = Cancelling::begin();
+            runtime.spawn_blocking(move || {
+                end(&pool.place, &running);
+                drop(cancelling);
+            });
         }
     }
 }
@@ -177,14 +183,17 @@ impl Drop for Waiting {
 fn end(place: &Place, running: &Weak<Mutex<Running>>) {
     let (mut begun, mut wait) = (Instant::now(), CANCEL_AGAIN);
     while let Some(running) = running.upgrade() {
-        let (canceller, transaction) = {
+        let (canceller, transaction, is_committing) = {
             let running = locked(&running);
-            (running.canceller.clone(), running.transaction.clone())
+            (running.canceller.clone(), running.transaction.clone(), running.is_committing)
         };
         drop(running);
         if let Some(transaction) = transaction.filter(|_| begun.elapsed() >= MAX_CANCEL) {
             let ended = match place.connect() {
-                Ok(mut database) => database.end_session(&transaction).is_ok(),
+                Ok(mut database) => {
+                    database.close_after(MAX_CANCEL);
+                    database.end_session(&transaction).is_ok()
+                }
                 Err(_) => false,
             };
             // As where the role has no connection left. The server looks each second whether this one is there.
@@ -193,7 +202,7 @@ fn end(place: &Place, running: &Weak<Mutex<Running>>) {
             }
             begun = Instant::now();
         }
-        if let Some(canceller) = canceller {
+        if let Some(canceller) = canceller.filter(|_| !is_committing) {
             canceller.cancel();
         }
         thread::sleep(wait);
@@ -244,18 +253,25 @@ impl Pool {
         done.map_err(|_| Fault::from("the call has failed within the program".to_owned()))
     }
 
-    /// The commands that begin a transaction.
-    fn beginning(&self, access: Access) -> String {
-        let mode = match access {
-            Access::Read => "ISOLATION LEVEL REPEATABLE READ, READ ONLY",
-            Access::Write => "READ WRITE",
-        };
+    /// What a transaction sets for itself.
+    fn settings(&self) -> String {
         let seconds = self.statement_seconds;
         format!(
-            "SET TRANSACTION {mode}; SET LOCAL idle_in_transaction_session_timeout = '60s'; \
+            "SET LOCAL idle_in_transaction_session_timeout = '60s'; \
              SELECT set_config('statement_timeout', '{seconds}s', true) \
-             WHERE current_setting('statement_timeout')::interval NOT BETWEEN '1ms' AND '{seconds}s'; "
+             WHERE current_setting('statement_timeout')::interval NOT BETWEEN '1ms' AND '{seconds}s'"
         )
+    }
+
+    fn begin(
+        &self,
+        database: &mut Database,
+        access: Access,
+    ) -> Result<TransactionId, postgres::Error> {
+        match access {
+            Access::Read => database.begin("REPEATABLE READ, READ ONLY", &self.settings()),
+            Access::Write => database.begin_writing("READ COMMITTED, READ WRITE", &self.settings()),
+        }
     }
 }
 
@@ -270,9 +286,13 @@ impl Lease {
         let mut connection = self.begin(access)?;
         let Connection { database, schema } = &mut connection;
         let mut done = work(database, schema);
-        if matches!(access, Access::Write) && done.is_ok() {
-            done = done
-                .and_then(|value| Ok(database.commit().map(|()| value).map_err(Fault::from)?));
+        if matches!(access, Access::Write) {
+            done = done.and_then(|value| {
+                database.run_deferred().map_err(Fault::from)?;
+                self.is_committing()?;
+                database.commit().map_err(Fault::from)?;
+                Ok(value)
+            });
         }
         // What reads ends as what has failed does: that undoes also what a policy's function has set for the session. A
         // connection that has written is not kept, as such a setting is.
@@ -281,6 +301,7 @@ impl Lease {
             let mut running = locked(&self.running);
             running.canceller = None;
             running.transaction = None;
+            running.is_committing = false;
             running.is_given_up
         };
         // A request to cancel may still be on its way to one that was given up.
@@ -292,7 +313,6 @@ impl Lease {
 
     /// A connection in a transaction. One that was kept may have been lost meanwhile, then another one is taken.
     fn begin(&self, access: Access) -> Result<Connection, Fault> {
-        let commands = self.pool.beginning(access);
         loop {
             let kept = locked(&self.pool.idle).pop();
             let Some((since, mut connection)) = kept else { break };
@@ -300,7 +320,7 @@ impl Lease {
                 continue;
             }
             self.may_cancel(&connection.database)?;
-            match connection.database.begin(&commands).map_err(Fault::from) {
+            match self.pool.begin(&mut connection.database, access).map_err(Fault::from) {
                 Ok(transaction) => {
                     locked(&self.running).transaction = Some(transaction);
                     return Ok(connection);
@@ -312,19 +332,30 @@ impl Lease {
         let unreachable = |text| Fault { text, kind: FaultKind::Unreachable };
         let mut database = self.pool.place.connect().map_err(unreachable)?;
         self.may_cancel(&database)?;
-        locked(&self.running).transaction = Some(database.begin(&commands)?);
+        locked(&self.running).transaction = Some(self.pool.begin(&mut database, access)?);
         let schema = database.schema()?;
         Ok(Connection { database, schema })
     }
 
     /// Lets the statements of a connection be cancelled, unless nobody waits for them.
     fn may_cancel(&self, database: &Database) -> Result<(), Fault> {
-        let mut running = locked(&self.running);
+        self.while_waited_for()?.canceller = database.canceller();
+        Ok(())
+    }
+
+    /// Lets nothing be cancelled any more, unless nobody waits for it.
+    fn is_committing(&self) -> Result<(), Fault> {
+        self.while_waited_for()?.is_committing = true;
+        Ok(())
+    }
+
+    /// What is known of the work, if somebody waits for it.
+    fn while_waited_for(&self) -> Result<MutexGuard<'_, Running>, Fault> {
+        let running = locked(&self.running);
         if running.is_given_up {
             let text = "nobody waits for the answer any more".to_owned();
             return Err(Fault { text, kind: FaultKind::Busy });
         }
-        running.canceller = database.canceller();
-        Ok(())
+        Ok(running)
     }
 }

@@ -13,8 +13,9 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 /// The longest message with data, in bytes.
 pub(super) const MAX_DATA_BYTES: usize = 1 << 28;
 
-/// The longest of any other message, in bytes. Code of a table's owner raises errors and notices of any length.
-const MAX_OTHER_BYTES: usize = 1 << 20;
+/// The longest of any other message, in bytes. Errors repeat what they are about, and code of a table's owner raises
+/// errors and notices of any length.
+const MAX_OTHER_BYTES: usize = 1 << 24;
 
 /// The bytes of a message's type and length.
 const HEADER_BYTES: usize = 5;
@@ -186,7 +187,9 @@ mod tests {
     fn messages_are_bounded_however_they_come() {
         let short = [message(b'Z', 5), message(b'N', 204), message(b'C', 0), message(b'n', 4)];
         for piece in [1, 3, 5, 7, 1000] {
-            for (kind, most) in [(b'D', MAX_DATA_BYTES), (b'E', MAX_OTHER_BYTES), (b'N', 1 << 20)] {
+            for (kind, most) in
+                [(b'D', MAX_DATA_BYTES), (b'E', MAX_OTHER_BYTES), (b'N', MAX_OTHER_BYTES)]
+            {
                 let most = u32::try_from(most).unwrap() + 4;
                 for (length, taken) in [(most, true), (most + 1, false), (u32::MAX, false)] {
                     let bytes = [short.concat(), message(kind, length)].concat();

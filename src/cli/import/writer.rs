@@ -15,7 +15,7 @@ use super::statements::{
     LOCK_HOLDER, MAX_SKIPS, SET_APART, SKIP, Stages, TAKE_ONE, UNKNOWN_ENDS, stages,
 };
 use crate::Failure;
-use crate::database::{Database, Parameters, count, server_error, value};
+use crate::database::{Database, Parameters, READ_COMMITTED, count, server_error, value};
 use crate::output::escaped;
 
 /// Above this number of rows the planner needs statistics of the temporary tables.
@@ -166,7 +166,7 @@ pub(super) struct Writer {
 
 impl Writer {
     pub(super) fn new(mut database: Database, origin: Origin) -> Result<Self, Failure> {
-        database.begin("").map_err(|error| server_error(&error))?;
+        database.begin_writing(READ_COMMITTED, "").map_err(|error| server_error(&error))?;
         let server = database.server()?;
         let stages = Stages::new();
         let statements = InsertStatements::new(&mut database, origin.ids, &stages)?;
@@ -212,7 +212,7 @@ impl Writer {
                 continue;
             }
             if !std::mem::replace(&mut self.is_open, true) {
-                self.database.begin(&self.stages.named(&stages()))?;
+                self.database.begin_writing(READ_COMMITTED, &self.stages.named(&stages()))?;
             }
             let copy = format!("COPY pg_temp.{table} FROM STDIN (FORMAT binary)");
             let mut writer = self.database.copy_in(&self.stages.named(&copy))?;

@@ -70,9 +70,13 @@ pub(super) fn advised(fault: &Fault) -> Failure {
     if advice.is_empty() { text } else { format!("{text}\nWhat to do: {advice}.") }
 }
 
-/// Whether the extension itself has raised an error. What is raised in SQL names a function of the server.
+/// The words of the errors that the extension raises again with the message of another one.
+const RAISED_AGAIN: [&str; 3] = ["GRAPH_POLICY", "BOUND_EXPRESSION", "DISTRIBUTED"];
+
+/// Whether the words of an error are the extension's own. What is raised in SQL names a function of the server.
 fn is_own(error: &DbError) -> bool {
     error.routine().is_some_and(|name| name.starts_with(concat!("graph_kernel", "::")))
+        && !error.detail().is_some_and(|word| RAISED_AGAIN.contains(&word))
 }
 
 fn read<T>(

@@ -27,10 +27,11 @@ const PORT: u16 = 6432;
 impl Pooler {
     /// With one connection for a transaction of a client's. None where it is not installed.
     pub(crate) fn start(name: &str) -> Option<Self> {
-        Self::start_in(name, "transaction", PORT)
+        Self::start_in(name, "transaction", PORT, "")
     }
 
-    fn start_in(name: &str, mode: &str, port: u16) -> Option<Self> {
+    /// With these settings of each database.
+    pub(crate) fn start_in(name: &str, mode: &str, port: u16, settings: &str) -> Option<Self> {
         let program = ["/usr/sbin/pgbouncer", "/usr/local/bin/pgbouncer"];
         let program = program.into_iter().find(|path| fs::exists(path).unwrap())?;
         let folder = Folder::new(name);
@@ -39,7 +40,7 @@ impl Pooler {
         let configuration = folder.write(
             "pgbouncer.ini",
             format!(
-                "[databases]\n* = host={} port={}\n[pgbouncer]\npool_mode = {mode}\n\
+                "[databases]\n* = host={} port={} {settings}\n[pgbouncer]\npool_mode = {mode}\n\
                  default_pool_size = 1\nlisten_port = {port}\nunix_socket_dir = {}\n\
                  auth_type = trust\nauth_file = {}\n",
                 variable("PGHOST"),
@@ -280,7 +281,7 @@ fn what_triggers_set_ends_with_an_import() {
 #[test]
 fn an_import_goes_on_while_its_second_connection_waits() {
     let name = "an_import_goes_on_while_its_second_connection_waits";
-    let Some(pooler) = Pooler::start_in("pooler_session", "session", PORT + 1) else {
+    let Some(pooler) = Pooler::start_in("pooler_session", "session", PORT + 1, "") else {
         return lack(name, "no PgBouncer");
     };
     let database = Database::with_tables("import_one_connection");
@@ -292,4 +293,45 @@ fn an_import_goes_on_while_its_second_connection_waits() {
     assert_eq!(answer.count("turns: "), 600);
     // The pooler's own time for a client that waits is two minutes.
     assert!(start.elapsed() < Duration::from_secs(60), "{:?}", start.elapsed());
+}
+
+/// What the pooler, or another client, has set for the session stays, whatever triggers set.
+#[test]
+fn what_others_have_set_outlives_an_import() {
+    let name = "what_others_have_set_outlives_an_import";
+    let settings =
+        "connect_query='SET ROLE gk_test_pooled; SET search_path = app; SET work_mem = 4321'";
+    let Some(pooler) = Pooler::start_in("pooled_role", "transaction", PORT + 2, settings) else {
+        return lack(name, "no PgBouncer");
+    };
+    let database = Database::with_tables("import_pooled_role");
+    database
+        .connect()
+        .batch_execute(&format!(
+            "{SETTING_TRIGGERS};
+             DROP ROLE IF EXISTS gk_test_pooled; CREATE ROLE gk_test_pooled;
+             GRANT SELECT, INSERT ON ALL TABLES IN SCHEMA public TO gk_test_pooled;
+             GRANT CREATE, TEMPORARY ON DATABASE \"{}\" TO gk_test_pooled",
+            database.name
+        ))
+        .unwrap();
+    let mut beside = pooler.connect(&database);
+    beside
+        .batch_execute("SET DateStyle = 'SQL, DMY'; SET search_path = 'it''s', '\\ here'")
+        .unwrap();
+    let query = "SELECT current_user, current_setting('search_path'), current_setting('work_mem'), \
+                        current_setting('DateStyle')";
+    let before = rows(&mut beside, query);
+    assert_eq!(before[0][0].as_deref(), Some("gk_test_pooled"));
+    let state = rows(&mut beside, STATE);
+    let import = pooler.ask(&database, &["import", "chatgpt", &export("chatgpt.json")]);
+    assert_eq!(import.expect_success().count("turns: "), 12);
+    assert_eq!(rows(&mut beside, query), before);
+    assert_eq!(rows(&mut beside, STATE), state);
+    drop(beside);
+    drop(pooler);
+    database
+        .connect()
+        .batch_execute("DROP OWNED BY gk_test_pooled; DROP ROLE gk_test_pooled")
+        .unwrap();
 }
