@@ -35,8 +35,15 @@ const STORED_ROW: [ColumnType; 8] = [
 const ALL: Template =
     Template::new(include_str!("../../../sql/queries/kept_all.sql"), &STORED_ROW, Planning::Once);
 
-const ROW: Template =
-    Template::new(include_str!("../../../sql/queries/kept_row.sql"), &STORED_ROW, Planning::Once);
+/// The same of the key `$1`.
+const ROW: Template = Template::new(
+    concat!(
+        include_str!("../../../sql/queries/kept_all.sql"),
+        "WHERE {s.key} OPERATOR(pg_catalog.=) $1"
+    ),
+    &STORED_ROW,
+    Planning::Once,
+);
 
 const ROWS: Template = Template::new(
     include_str!("../../../sql/queries/kept_rows.sql"),

@@ -43,20 +43,11 @@ impl RecorderTable {
     /// # Errors
     /// 42P01, 42703, 42804, 42809 when the table is not what chunking needs; 42501 when its binder may not read it.
     pub fn current() -> Result<Self, SqlError> {
-        Self::there()?.ok_or_else(no_default_table)
-    }
-
-    /// As [`RecorderTable::current`]; `None` where nothing is bound and the default one is not there.
-    ///
-    /// # Errors
-    /// As [`RecorderTable::current`].
-    pub fn there() -> Result<Option<Self>, SqlError> {
-        match Self::bound()? {
-            Some(bound) => Ok(Some(bound)),
-            None => relation::lock_by_name(c"public", c"recorder_events")
-                .map(|default| Self::resolve(default, &Value::Null, None))
-                .transpose(),
+        if let Some(bound) = Self::bound()? {
+            return Ok(bound);
         }
+        let default = relation::lock_by_name(c"public", c"recorder_events");
+        Self::resolve(default.ok_or_else(no_default_table)?, &Value::Null, None)
     }
 
     /// The bound table alone.
