@@ -427,6 +427,112 @@ fn a_restore_brings_back_the_rows_of_the_created_tables() {
     assert_eq!(before, after);
 }
 
+/// A number of JSON, at the limits of what jsonb holds and beyond them.
+fn random_number(random: &mut fastrand::Rng) -> String {
+    let mut digits = |most: usize| -> String {
+        let length = random.usize(1..=most);
+        (0..length).map(|_| char::from(random.u8(b'0'..=b'9'))).collect()
+    };
+    let (whole, decimals, few) = (digits(40), digits(60), digits(3));
+    let whole = match whole.trim_start_matches('0') {
+        "" => "0",
+        whole => whole,
+    };
+    let exponent: i64 = match random.u8(..8) {
+        0 => 131_071 - whole.len() as i64 + random.i64(0..4),
+        1 => random.i64(0..4) - 16_383,
+        2 => decimals.len() as i64 - 16_385 + random.i64(0..4),
+        3 => random.i64(-3_000_000_000..3_000_000_000),
+        4 => random.i64(-20_000..140_000),
+        _ => random.i64(-400..400),
+    };
+    let sign = if random.bool() { "-" } else { "" };
+    match random.u8(..6) {
+        0 => format!("{sign}{whole}"),
+        1 => format!("{sign}{whole}.{decimals}"),
+        2 => format!("{sign}{whole}.{decimals}e{exponent}"),
+        3 => format!("{sign}0.{few}E{exponent:+}"),
+        4 => format!("{sign}0e{exponent}"),
+        _ => format!("{sign}{whole}e{exponent}"),
+    }
+}
+
+#[test]
+fn numbers_of_payloads_come_back_as_jsonb_holds_them() {
+    let (database, other) =
+        (Database::with_tables("import_numbers"), Database::with_tables("import_numbers_again"));
+    let mut client = database.connect();
+    let mut random = fastrand::Rng::with_seed(11);
+    let mut numbers: Vec<String> = (0..600).map(|_| random_number(&mut random)).collect();
+    let others = ["12345678901234567890123456", "0.12345678901234567890123", "1.10", "-0", "1e309"];
+    numbers.extend(others.map(str::to_owned));
+    let row = |n: usize, number: &str| {
+        format!(
+            r#"{{"id": "{:032x}", "session_id": "s", "role": "user", "content_text": "{n}",
+                "payload": {{"number": [{number}], "file": "data:image/png;base64,{}"}}}}"#,
+            n + 1,
+            "A".repeat(80)
+        )
+        .replace('\n', "")
+    };
+    let held: Vec<bool> = numbers
+        .iter()
+        .map(|number| client.query_one("SELECT $1::text::jsonb", &[number]).is_ok())
+        .collect();
+    let count = held.iter().filter(|held| **held).count();
+    assert!(count > 300 && numbers.len() - count > 50, "{count}");
+    let lines: Vec<String> = numbers.iter().enumerate().map(|(n, number)| row(n, number)).collect();
+    let folder = Folder::new("numbers");
+    let file = folder.write("numbers.jsonl", lines.join("\n"));
+    let answer = import(&database, &["jsonl", "--skip-broken", &file]);
+    assert_eq!(answer.count("broken records: "), (numbers.len() - count) as u64, "{}", answer.err);
+    assert_eq!(answer.count("turns: "), count as u64, "{}", answer.err);
+    assert!(answer.err.contains("a number that jsonb cannot hold"), "{}", answer.err);
+    for (line, _) in lines.iter().zip(held).filter(|(_, held)| *held) {
+        let same = "SELECT payload::text = ($1::text::jsonb ->> 'payload') FROM memory_turns \
+            WHERE id = ($1::text::jsonb ->> 'id')::uuid";
+        let is_same: bool = client.query_one(same, &[line]).unwrap().get(0);
+        assert!(is_same, "{line}");
+    }
+
+    // As PostgreSQL prints them, without exponents.
+    let rows = client.query("SELECT row_to_json(t)::text FROM memory_turns AS t", &[]).unwrap();
+    let lines: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+    let file = folder.write("again.jsonl", lines.join("\n"));
+    import(&other, &["jsonl", &file]).expect_success();
+    let sum = "SELECT md5(string_agg(t::text, ',' ORDER BY t.id)) FROM memory_turns AS t";
+    let sum =
+        |database: &Database| -> String { database.connect().query_one(sum, &[]).unwrap().get(0) };
+    assert_eq!(sum(&database), sum(&other));
+}
+
+#[test]
+fn numbers_of_exports_are_kept_as_they_are_written() {
+    let database = Database::with_tables("import_export_numbers");
+    let folder = Folder::new("export_numbers");
+    let numbers = r#"{"a":12345678901234567890123456,"b":1.10,"c":1e400}"#;
+    let transcript = format!(
+        r#"{{"type":"assistant","uuid":"u","sessionId":"s","message":{{"content":[{{"type":"tool_use","id":"c","name":"f","input":{numbers}}}]}}}}"#
+    );
+    let file = folder.write("s.jsonl", transcript);
+    import(&database, &["claude-code", &file]).expect_success();
+    let chat = format!(
+        r#"{{"id":"c","mapping":{{"n":{{"message":{{"author":{{"role":"user"}},"content":{{"parts":["x",{numbers}]}}}}}}}}}}"#
+    );
+    let file = folder.write("c.json", chat);
+    import(&database, &["chatgpt", &file]).expect_success();
+    let found = "SELECT string_agg(jsonb_path_query_first(payload, 'strict $.**.a')::text
+                     || ' ' || jsonb_path_query_first(payload, '$.**.b')::text
+                     || ' ' || length(jsonb_path_query_first(payload, '$.**.c')::text), ' '), max(content_text)
+                   FROM memory_turns";
+    let row = database.connect().query_one(found, &[]).unwrap();
+    let each = "12345678901234567890123456 1.10 401";
+    assert_eq!(row.get::<_, String>(0), format!("{each} {each}"));
+    let calls = "SELECT content_text FROM memory_turns WHERE content_text LIKE '[call%'";
+    let call: String = database.connect().query_one(calls, &[]).unwrap().get(0);
+    assert_eq!(call, format!("[call f] {numbers}"));
+}
+
 /// A file says nothing of whose turns it has: what the table says by itself stays.
 #[test]
 fn an_owner_that_is_not_in_the_file_is_what_the_table_makes_it() {

@@ -4,10 +4,11 @@ use std::cell::Cell;
 use std::io::{self, Read};
 use std::rc::Rc;
 
-use serde_json::{Map, Number, Value};
 use struson::reader::{
     JsonReader, JsonStreamReader, ReaderError, ReaderSettings, SyntaxErrorKind, ValueType,
 };
+
+use super::value::{Map, Number, Value};
 
 /// Line and column in a file, counted from 1; a column of 0 means the whole line.
 pub(super) type LineColumn = (u64, u64);
@@ -38,7 +39,15 @@ pub(super) type Taken = Result<Value, String>;
 
 /// The JSON value in a line.
 pub(super) fn value_in(line: &[u8]) -> Taken {
-    let mut json = JsonStream::new(line);
+    only_value(JsonStream::new(line))
+}
+
+/// The JSON value in a line, with the files in it.
+pub(super) fn whole_value_in(line: &[u8]) -> Taken {
+    only_value(JsonStream { keeps_files: true, ..JsonStream::new(line) })
+}
+
+fn only_value(mut json: JsonStream<&[u8]>) -> Taken {
     let value = json.value().and_then(|value| json.end().map(|()| value));
     value.unwrap_or_else(|error| Err(explained(error).0))
 }
@@ -90,6 +99,8 @@ fn syntax_error(kind: &SyntaxErrorKind) -> &'static str {
 pub(super) struct JsonStream<R: Read> {
     reader: JsonStreamReader<Metered<R>>,
     allowance: Rc<Cell<usize>>,
+    /// Whether strings that are files are kept.
+    keeps_files: bool,
 }
 
 impl<R: Read> JsonStream<R> {
@@ -102,7 +113,11 @@ impl<R: Read> JsonStream<R> {
             ..ReaderSettings::default()
         };
         let source = Metered { source, allowance: Rc::clone(&allowance) };
-        JsonStream { reader: JsonStreamReader::new_custom(source, settings), allowance }
+        JsonStream {
+            reader: JsonStreamReader::new_custom(source, settings),
+            allowance,
+            keeps_files: false,
+        }
     }
 
     /// Line and column of what is read next, counted from 1.
@@ -201,9 +216,15 @@ impl<R: Read> JsonStream<R> {
             ValueType::Number => {
                 // The reader holds all its digits.
                 self.allowance.set(MAX_KEY_BYTES);
-                let number = self.reader.next_number_as_str().map(str::parse::<Number>);
+                let number = self.reader.next_number_as_str();
                 self.allowance.set(usize::MAX);
-                number?.map_or(Value::Null, Value::Number)
+                let number = number?;
+                state.take(number.len());
+                let number = Number::new(number);
+                if number.is_none() {
+                    state.refused = Some("a number that jsonb cannot hold".to_owned());
+                }
+                number.map_or(Value::Null, Value::Number)
             }
             ValueType::Boolean => Value::Bool(self.reader.next_bool()?),
             ValueType::Null => {
@@ -216,11 +237,11 @@ impl<R: Read> JsonStream<R> {
     /// The next string. Of a file in a `data:` URL only the beginning is kept.
     fn string(&mut self, state: &mut Building) -> Result<String, ReaderError> {
         let location = self.reader.current_position(false);
-        let mut bytes = Vec::new();
+        let (mut bytes, keeps_files) = (Vec::new(), self.keeps_files);
         let mut text = self.reader.next_string_reader()?;
         let mut read_text = || {
             text.by_ref().take(MAX_DATA_URL_BYTES as u64).read_to_end(&mut bytes)?;
-            if !is_data_url(&bytes) {
+            if keeps_files || !is_data_url(&bytes) {
                 text.by_ref().take(state.left as u64).read_to_end(&mut bytes)?;
             }
             io::copy(&mut text, &mut io::sink())
@@ -228,7 +249,7 @@ impl<R: Read> JsonStream<R> {
         match read_text() {
             Err(error) => return Err(ReaderError::IoError { error, location }),
             Ok(0) => {}
-            Ok(_) if is_data_url(&bytes) => {}
+            Ok(_) if !keeps_files && is_data_url(&bytes) => {}
             Ok(_) => state.refuse_length(),
         }
         state.take(bytes.len());
@@ -296,7 +317,10 @@ mod tests {
     #[test]
     fn values_are_those_of_serde_json() {
         let text = r#"{"a":[1,-2.5,1e3,"ü\n",null,true,{}],"b":{"a":[]}}"#;
-        assert_eq!(value(text).unwrap(), serde_json::from_str::<Value>(text).unwrap());
+        let expected: serde_json::Value = serde_json::from_str(text).unwrap();
+        let value: serde_json::Value =
+            serde_json::from_str(&value(text).unwrap().to_string()).unwrap();
+        assert_eq!(value, expected);
     }
 
     #[test]

@@ -2,9 +2,9 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use kernel::graph::edge::EdgeType;
-use serde_json::{Map, Value, json};
 
 use super::json::is_data_url;
+use super::value::{Map, Value};
 
 /// A message of a conversation, with the ids of the export.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,11 +25,11 @@ pub(super) struct ImportedTurn {
     pub(super) created_at: Option<DateTime<Utc>>,
     pub(super) tokens: Option<i32>,
     /// What the message needs to be sent again, as its source has it: an object with its role.
-    pub(super) payload: Map<String, Value>,
+    pub(super) payload: Map,
 }
 
 /// An object of these values, without those that are null.
-pub(super) fn object<const N: usize>(pairs: [(&str, Value); N]) -> Map<String, Value> {
+pub(super) fn object<const N: usize>(pairs: [(&str, Value); N]) -> Map {
     let pairs = pairs.into_iter().filter(|(_, value)| !value.is_null());
     pairs.map(|(key, value)| (key.to_owned(), value)).collect()
 }
@@ -40,7 +40,7 @@ pub(super) fn listed(list: &Value) -> Value {
 }
 
 /// Whether a payload says no more than the role and the text that are stored beside it.
-pub(super) fn is_plain(payload: &Map<String, Value>, text: &str) -> bool {
+pub(super) fn is_plain(payload: &Map, text: &str) -> bool {
     let is_text = |(key, value): (&String, &Value)| match key.as_str() {
         "role" => true,
         "content" | "output" => is_plain_text(value, text),
@@ -78,19 +78,37 @@ fn is_plain_text(value: &Value, text: &str) -> bool {
     }
 }
 
-/// The payload as it is stored: without U+0000, which jsonb cannot hold, and without the bytes of files. What contains
-/// these keeps its other keys, such as the media type.
-pub(super) fn stored_payload(value: &mut Value) {
+/// Replaces U+0000, which jsonb cannot hold.
+pub(super) fn without_null_characters(value: &mut Value) {
     match value {
-        Value::String(text) => {
-            if text.contains('\0') {
-                *text = text.replace('\0', "\u{fffd}");
+        Value::String(text) => *text = plain_text(std::mem::take(text)),
+        Value::Array(values) => values.iter_mut().for_each(without_null_characters),
+        Value::Object(object) => {
+            if object.keys().any(|key| key.contains('\0')) {
+                *object = std::mem::take(object)
+                    .into_iter()
+                    .map(|(key, value)| (plain_text(key), value))
+                    .collect();
             }
-            if is_data_url(text.as_bytes()) {
-                text.truncate(text.find(',').map_or(0, |comma| comma + 1));
-            }
+            object.values_mut().for_each(without_null_characters);
         }
-        Value::Array(values) => values.iter_mut().for_each(stored_payload),
+        _ => {}
+    }
+}
+
+/// The payload as it is stored: without the bytes of files. What contains these keeps its other keys, such as the media
+/// type.
+pub(super) fn stored_payload(value: &mut Value) {
+    without_null_characters(value);
+    without_files(value);
+}
+
+fn without_files(value: &mut Value) {
+    match value {
+        Value::String(text) if is_data_url(text.as_bytes()) => {
+            text.truncate(text.find(',').map_or(0, |comma| comma + 1));
+        }
+        Value::Array(values) => values.iter_mut().for_each(without_files),
         Value::Object(object) => {
             if object.get("type").is_some_and(|kind| kind == "base64") {
                 object.remove("data");
@@ -98,13 +116,7 @@ pub(super) fn stored_payload(value: &mut Value) {
             if object.get("type").is_some_and(|kind| kind == "image_generation_call") {
                 object.remove("result");
             }
-            if object.keys().any(|key| key.contains('\0')) {
-                *object = std::mem::take(object)
-                    .into_iter()
-                    .map(|(key, value)| (plain_text(key), value))
-                    .collect();
-            }
-            object.values_mut().for_each(stored_payload);
+            object.values_mut().for_each(without_files);
         }
         _ => {}
     }
@@ -160,11 +172,12 @@ pub(super) fn text_of(record: &Value, key: &str) -> Result<String, String> {
 pub(super) fn timestamp(value: &Value) -> Result<Option<DateTime<Utc>>, String> {
     let parsed = match value {
         Value::Null => return Ok(None),
-        Value::Number(number) => number.as_f64().and_then(|number| {
+        Value::Number(number) => {
             const FIRST_MILLISECONDS: f64 = 1e10;
+            let number = number.as_f64();
             let seconds = if number.abs() >= FIRST_MILLISECONDS { number / 1e3 } else { number };
             DateTime::from_timestamp_micros((seconds * 1e6).round() as i64)
-        }),
+        }
         Value::String(text) => parse_timestamp(text),
         _ => None,
     };
@@ -353,22 +366,20 @@ const OUTPUT_KEYS: [&str; 2] = ["output", "outputs"];
 
 /// A call without the result that stands in it.
 fn without_output(block: &Value) -> Value {
-    let mut block = block.clone();
-    let inner = match block["type"].as_str() {
-        Some("tool_call") => {
-            let inner = &mut block["tool_call"];
-            if inner["code_interpreter"].is_object() {
-                &mut inner["code_interpreter"]
-            } else if inner["function"].is_object() {
-                &mut inner["function"]
-            } else {
-                inner
-            }
+    let path: &[&str] = match block["type"].as_str() {
+        Some("tool_call") if block["tool_call"]["code_interpreter"].is_object() => {
+            &["tool_call", "code_interpreter"]
         }
-        Some(CODE_INTERPRETER) => &mut block,
-        _ => return block,
+        Some("tool_call") if block["tool_call"]["function"].is_object() => {
+            &["tool_call", "function"]
+        }
+        Some("tool_call") => &["tool_call"],
+        Some(CODE_INTERPRETER) => &[],
+        _ => return block.clone(),
     };
-    if let Some(inner) = inner.as_object_mut() {
+    let mut block = block.clone();
+    let inner = path.iter().try_fold(&mut block, |value, key| value.as_object_mut()?.get_mut(*key));
+    if let Some(inner) = inner.and_then(Value::as_object_mut) {
         OUTPUT_KEYS.iter().for_each(|key| drop(inner.remove(*key)));
     }
     block
@@ -376,7 +387,10 @@ fn without_output(block: &Value) -> Value {
 
 /// The result that stands in a call, as a block of its own.
 fn result_of(block: &Value, content: &str) -> Value {
-    json!({"type": "function_call_output", "call_id": call_id(block), "output": content})
+    let call = call_id(block).map_or(Value::Null, Value::from);
+    let pairs =
+        [("type", "function_call_output".into()), ("call_id", call), ("output", content.into())];
+    Value::Object(pairs.map(|(key, value)| (key.to_owned(), value)).into())
 }
 
 /// What a block has in it.
@@ -545,7 +559,7 @@ pub(super) fn append(text: &mut String, more: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use crate::import::value::json;
 
     #[test]
     fn timestamps_are_read_in_every_form_of_the_exports() {
@@ -659,10 +673,8 @@ mod tests {
             messages.iter().map(|m| (m.id.as_str(), m.parent.as_deref().unwrap())).collect();
         assert_eq!(seen, [("m#0", "turn of b"), ("m#1", "turn of a"), ("m", "p")]);
         let payload = &messages[0].turn.as_ref().unwrap().payload;
-        assert_eq!(
-            (&payload["role"], &payload["content"][0]["tool_use_id"]),
-            (&json!("user"), &json!("b"))
-        );
+        let block = &payload["content"].as_array().unwrap()[0];
+        assert_eq!((&payload["role"], &block["tool_use_id"]), (&json!("user"), &json!("b")));
     }
 
     #[test]

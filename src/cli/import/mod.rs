@@ -16,6 +16,7 @@ mod restore;
 mod source;
 mod statements;
 mod store;
+mod value;
 mod writer;
 
 use std::cell::Cell;
@@ -28,7 +29,6 @@ use std::rc::Rc;
 use chrono::{DateTime, SecondsFormat, Utc};
 use kernel::graph::content::content_hash;
 use kernel::graph::edge::EdgeType;
-use serde_json::Value;
 use zip::ZipArchive;
 
 use self::columns::position;
@@ -44,6 +44,7 @@ use self::progress::Progress;
 use self::source::{CountedFile, WholeCharacters, conversations_in, unpacked, unpacked_max};
 use self::statements::Ids;
 use self::store::{Columns, RowKind, StagedRow, Store};
+use self::value::Value;
 use self::writer::{Counts, Origin, Stored};
 use crate::arguments::{ImportArguments, ImportFormat, Labeling};
 use crate::output::{escaped, line, shortened};

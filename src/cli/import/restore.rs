@@ -2,16 +2,15 @@
 
 use std::io::BufRead;
 
-use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::columns::{COLUMNS, ColumnKind};
 use super::formats::Stop;
-use super::json::LineColumn;
-use super::json::value_in;
+use super::json::{LineColumn, whole_value_in};
 use super::lines::{Line, each_line};
-use super::message::plain_text;
+use super::message::{plain_text, without_null_characters};
 use super::store::{Columns, RowKind, StagedRow};
+use super::value::{Map, Value};
 
 /// Calls `take` with each row, or with what is wrong with it.
 pub(super) fn read(
@@ -21,7 +20,7 @@ pub(super) fn read(
     each_line(source, &mut |number, line| {
         let row = match line {
             Line::TooLong(why) => Err(why),
-            Line::Text(bytes) => match value_in(bytes) {
+            Line::Text(bytes) => match whole_value_in(bytes) {
                 Ok(Value::Object(record)) => row(record),
                 Ok(_) => Err("the line is not an object".to_owned()),
                 Err(why) => Err(why),
@@ -31,7 +30,7 @@ pub(super) fn read(
     })
 }
 
-fn row(mut record: Map<String, Value>) -> Result<StagedRow, String> {
+fn row(mut record: Map) -> Result<StagedRow, String> {
     if record.contains_key("parent_turn_id") {
         let mut end = |key| id(record.remove(key), key);
         let (parent, message) = (end("parent_turn_id")?, end("child_turn_id")?);
@@ -79,7 +78,10 @@ fn row(mut record: Map<String, Value>) -> Result<StagedRow, String> {
         }
         *place = Some(match value {
             Value::String(text) if column.kind != ColumnKind::Json => plain_text(text),
-            value => value.to_string(),
+            mut value => {
+                without_null_characters(&mut value);
+                value.to_string()
+            }
         });
     }
     no_other(&record)?;
@@ -92,11 +94,36 @@ fn id(value: Option<Value>, key: &str) -> Result<String, String> {
     id.map(|id| id.to_string()).ok_or_else(|| format!("\"{key}\" is not a uuid"))
 }
 
-fn no_other(record: &Map<String, Value>) -> Result<(), String> {
+fn no_other(record: &Map) -> Result<(), String> {
     match record.iter().find(|(_, value)| !value.is_null()) {
         Some((key, _)) => {
             Err(format!("\"{key}\" is not a column of memory_turns or memory_turn_edges"))
         }
         None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::columns::position;
+    use super::*;
+
+    fn payload_of(payload: &str) -> String {
+        let line =
+            format!(r#"{{"id": "00000000-0000-4000-8000-000000000001", "payload": {payload}}}"#);
+        let mut payload = None;
+        let read = read(line.as_bytes(), &mut |_, row| {
+            payload = row.unwrap().columns[position("payload")].take();
+            Ok(())
+        });
+        assert!(read.is_ok());
+        payload.unwrap()
+    }
+
+    #[test]
+    fn payloads_are_as_they_were_but_for_null_characters() {
+        let file = format!(r#"{{"a":[1.10,1e400],"b":"data:a/b;base64,{}"}}"#, "A".repeat(100));
+        assert_eq!(payload_of(&file), file);
+        assert_eq!(payload_of(r#"{"\u0000":"a\u0000"}"#), "{\"\u{fffd}\":\"a\u{fffd}\"}");
     }
 }

@@ -5,9 +5,9 @@
 use std::collections::{HashMap, HashSet};
 
 use kernel::graph::content::sha256_hex;
-use serde_json::Value;
 
 use super::super::message::{Message, blocks_in, call_id};
+use super::super::value::Value;
 
 /// How many ids and prompts are kept. Chains of subagents beyond them are counted as turns whose parent is missing.
 const MAX_KEPT: usize = 200_000;

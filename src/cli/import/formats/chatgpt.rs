@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::io::Read;
 
 use kernel::graph::edge::EdgeType;
-use serde_json::Value;
 
 use super::super::json::JsonStream;
 use super::super::message::{
     ImportedTurn, Message, append, file, listed, object, parent_id, plain, text_of, timestamp,
 };
+use super::super::value::Value;
 use super::{MessageSink, Stop, each_conversation, each_message, text};
 
 pub(in super::super) fn read<R: Read>(source: R, sink: &mut dyn MessageSink) -> Result<(), Stop> {
@@ -141,13 +141,14 @@ fn part(part: &Value, names: &mut Names) -> String {
 mod tests {
     use std::time::{Duration, Instant};
 
-    use serde_json::json;
+    use crate::import::value::json;
 
     use super::*;
 
     #[test]
     fn attachments_among_the_parts_are_said_once() {
-        let image = |pointer: &str| json!({"content_type": "image_asset_pointer", "asset_pointer": pointer});
+        let kind = "image_asset_pointer";
+        let image = |pointer| serde_json::json!({"content_type": kind, "asset_pointer": pointer});
         let message = json!({
             "content": {"content_type": "multimodal_text", "parts": [
                 "look, file-3",
@@ -173,11 +174,12 @@ mod tests {
     #[test]
     fn many_attachments_to_a_long_message_take_no_longer_than_the_message() {
         let ids: Vec<String> = (0..30_000).map(|n| format!("file-{n}")).collect();
-        let mut parts = vec![json!("x".repeat(4 << 20))];
+        let mut parts = vec![serde_json::json!("x".repeat(4 << 20))];
         parts.extend(ids.iter().map(|id| {
-            json!({"content_type": "image_asset_pointer", "asset_pointer": format!("a://{id}0")})
+            serde_json::json!({"content_type": "image_asset_pointer", "asset_pointer": format!("a://{id}0")})
         }));
-        let attachments: Vec<Value> = ids.iter().map(|id| json!({"id": id, "name": "n"})).collect();
+        let attachments: Vec<_> =
+            ids.iter().map(|id| serde_json::json!({"id": id, "name": "n"})).collect();
         let message =
             json!({"content": {"parts": parts}, "metadata": {"attachments": attachments}});
         let begin = Instant::now();

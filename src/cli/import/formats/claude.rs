@@ -2,13 +2,12 @@
 
 use std::io::Read;
 
-use serde_json::Value;
-
 use super::super::json::JsonStream;
 use super::super::message::{
     ImportedTurn, Message, append, file, id_of, in_turns, listed, no_calls, object, parent_id,
     plain, text_of, timestamp,
 };
+use super::super::value::Value;
 use super::{MessageSink, Stop, each_conversation, each_message, text};
 
 pub(in super::super) fn read<R: Read>(source: R, sink: &mut dyn MessageSink) -> Result<(), Stop> {

@@ -6,7 +6,6 @@ use std::collections::HashMap;
 use std::io::BufRead;
 
 use kernel::graph::edge::EdgeType;
-use serde_json::{Map, Value};
 
 use super::super::json::value_in;
 use super::super::lines::{Line, each_line};
@@ -14,6 +13,7 @@ use super::super::message::{
     CallTurns, ImportedTurn, Message, blocks_in, call_id, id_of, in_turns, is_call, no_calls,
     object, parent_id, plain, timestamp,
 };
+use super::super::value::{Map, Value};
 use super::agents::{AgentFile, Agents};
 use super::{MessageSink, Stop};
 

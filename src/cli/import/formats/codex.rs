@@ -5,7 +5,6 @@ use std::collections::{HashMap, VecDeque};
 use std::io::BufRead;
 
 use kernel::graph::edge::EdgeType;
-use serde_json::{Map, Value, json};
 
 use super::super::json::value_in;
 use super::super::lines::{Line, each_line};
@@ -13,6 +12,7 @@ use super::super::message::{
     ImportedTurn, Message, call_id, in_turns, is_call, is_output, object, plain, short_id,
     timestamp,
 };
+use super::super::value::{Map, Value};
 use super::{MessageSink, Stop};
 
 /// How many calls wait for their results. Beyond them they are forgotten: their results follow what stands before them.
@@ -95,8 +95,8 @@ impl Session {
             Some("response_item") => return self.item(number, payload, &record["timestamp"]),
             Some("compacted") => return self.compacted(number, payload, &record["timestamp"]),
             Some("event_msg") if payload["type"] == "thread_rolled_back" => {
-                let turns = payload["num_turns"].as_u64().unwrap_or(1);
-                for _ in 0..turns.min(self.asked.len() as u64) {
+                let turns = payload["num_turns"].as_i64().and_then(|turns| turns.try_into().ok());
+                for _ in 0..turns.unwrap_or(1).min(self.asked.len()) {
                     self.tip = self.asked.pop_back().flatten();
                     self.tip_call = 0;
                 }
@@ -180,7 +180,7 @@ impl Session {
             content,
             created_at: timestamp(at)?,
             tokens: None,
-            payload: object([("role", "system".into()), ("compacted", json!(payload))]),
+            payload: object([("role", "system".into()), ("compacted", payload.clone())]),
         };
         let id = number.to_string();
         let parent = self.tip.replace(id.clone());

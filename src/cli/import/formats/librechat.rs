@@ -2,7 +2,6 @@
 
 use std::io::Read;
 
-use serde_json::{Map, Value};
 use struson::reader::ValueType;
 
 use super::super::json::{JsonStream, LineColumn};
@@ -10,6 +9,7 @@ use super::super::message::{
     ImportedTurn, Message, append, file, id_of, in_turns, listed, no_calls, object, parent_id,
     plain, timestamp, token_count,
 };
+use super::super::value::{Map, Value};
 use super::{MessageSink, Stop, each_conversation, text};
 
 pub(in super::super) fn read<R: Read>(source: R, sink: &mut dyn MessageSink) -> Result<(), Stop> {
@@ -32,7 +32,7 @@ fn conversation<R: Read>(json: &mut JsonStream<R>, sink: &mut dyn MessageSink) -
 /// An array of messages that is open, or a message that is open, with what was read of it; None once it was emitted.
 enum Open {
     List,
-    Message { place: LineColumn, record: Option<Map<String, Value>>, refused: Option<String> },
+    Message { place: LineColumn, record: Option<Map>, refused: Option<String> },
 }
 
 /// Reads messages with their `children`, however deep these are. What follows the children of a message is not read, so
@@ -120,7 +120,7 @@ fn is_read(key: &str) -> bool {
 /// Emits what was read of a message, the first time it is called for it.
 fn emit(
     place: LineColumn,
-    record: &mut Option<Map<String, Value>>,
+    record: &mut Option<Map>,
     refused: &mut Option<String>,
     sink: &mut dyn MessageSink,
 ) -> Result<(), Stop> {

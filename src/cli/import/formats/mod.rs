@@ -10,11 +10,11 @@ pub(super) mod openwebui;
 
 use std::io::Read;
 
-use serde_json::Value;
 use struson::reader::{ReaderError, ValueType};
 
 use super::json::{JsonStream, LineColumn, explained};
 use super::message::{Message, short_id};
+use super::value::Value;
 use crate::Failure;
 
 /// Receives what a format reads.

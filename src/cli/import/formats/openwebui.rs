@@ -4,7 +4,6 @@ use std::collections::HashSet;
 use std::io::Read;
 use std::rc::Rc;
 
-use serde_json::Value;
 use struson::reader::ValueType;
 
 use super::super::json::JsonStream;
@@ -12,6 +11,7 @@ use super::super::message::{
     ImportedTurn, Message, append, file, in_turns, listed, no_calls, object, parent_id, plain,
     text_of, timestamp, token_count,
 };
+use super::super::value::Value;
 use super::{MessageSink, Stop, each_conversation, each_message, text};
 
 pub(in super::super) fn read<R: Read>(source: R, sink: &mut dyn MessageSink) -> Result<(), Stop> {
