@@ -17,7 +17,8 @@ BEGIN
            string_agg(format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %s;', p.rel, t.name), ' ' ORDER BY p.rel::text,
                t.name)
     FROM unnest('{graph_kernel.binding,graph_kernel.revoked_keys,graph_kernel.root_keys,graph_kernel.policies,
-                  graph_kernel.recorder_binding,graph_kernel.trace_binding,graph_kernel.store_binding}'::regclass[])
+                  graph_kernel.recorder_binding,graph_kernel.trace_binding,graph_kernel.store_binding,
+                  graph_kernel.word_totals,graph_kernel.word_counts}'::regclass[])
                   WITH ORDINALITY AS p (rel, position)
     CROSS JOIN unnest('{guard,guard_truncate,announce,guard_binder}'::text[]) AS t (name)
     WHERE (t.name <> 'announce' OR p.position <= 3)

@@ -166,7 +166,7 @@ GRANT USAGE ON SCHEMA graph_kernel TO PUBLIC;
 GRANT EXECUTE ON FUNCTION graph_kernel.list_statistics() TO pg_monitor;
 GRANT SELECT ON graph_kernel.statistics TO pg_monitor;
 GRANT SELECT ON graph_kernel.binding, graph_kernel.bindings, graph_kernel.recorder_binding, graph_kernel.trace_binding,
-    graph_kernel.store_binding, graph_kernel.policies, graph_kernel.known_policies, graph_kernel.proof_keys,
-    graph_kernel.kept, @extschema@.graph_policies TO PUBLIC;
+    graph_kernel.store_binding, graph_kernel.revoked_keys, graph_kernel.policies, graph_kernel.known_policies,
+    graph_kernel.proof_keys, graph_kernel.kept, @extschema@.graph_policies TO PUBLIC;
 -- Registering runs with the caller's rights: the table's trigger checks EXECUTE on register_policy.
 GRANT INSERT (name, policy) ON graph_kernel.policies TO PUBLIC;

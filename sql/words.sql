@@ -33,6 +33,22 @@ COMMENT ON COLUMN graph_kernel.word_counts.attribute IS 'number of the column of
 COMMENT ON COLUMN graph_kernel.word_counts.lexeme IS 'the lexeme';
 COMMENT ON COLUMN graph_kernel.word_counts.turn_count IS 'how many turns have it';
 
+-- A subscription brings counts of the publisher's tables. There are too many rows for a function to be called for each.
+CREATE TRIGGER guard BEFORE INSERT OR UPDATE OR DELETE ON graph_kernel.word_totals
+    FOR EACH ROW WHEN (graph_kernel.is_applying()) EXECUTE FUNCTION graph_kernel.guard_table();
+CREATE TRIGGER guard_truncate BEFORE TRUNCATE ON graph_kernel.word_totals
+    FOR EACH STATEMENT WHEN (graph_kernel.is_applying()) EXECUTE FUNCTION graph_kernel.guard_table();
+ALTER TABLE graph_kernel.word_totals ENABLE ALWAYS TRIGGER guard, ENABLE ALWAYS TRIGGER guard_truncate;
+CREATE TRIGGER guard BEFORE INSERT OR UPDATE OR DELETE ON graph_kernel.word_counts
+    FOR EACH ROW WHEN (graph_kernel.is_applying()) EXECUTE FUNCTION graph_kernel.guard_table();
+CREATE TRIGGER guard_truncate BEFORE TRUNCATE ON graph_kernel.word_counts
+    FOR EACH STATEMENT WHEN (graph_kernel.is_applying()) EXECUTE FUNCTION graph_kernel.guard_table();
+ALTER TABLE graph_kernel.word_counts ENABLE ALWAYS TRIGGER guard, ENABLE ALWAYS TRIGGER guard_truncate;
+COMMENT ON TRIGGER guard ON graph_kernel.word_totals IS 'no count comes from a publisher';
+COMMENT ON TRIGGER guard_truncate ON graph_kernel.word_totals IS 'no count is deleted by a publisher';
+COMMENT ON TRIGGER guard ON graph_kernel.word_counts IS 'no count comes from a publisher';
+COMMENT ON TRIGGER guard_truncate ON graph_kernel.word_counts IS 'no count is deleted by a publisher';
+
 SET LOCAL search_path TO pg_catalog, pg_temp; -- what bodies parsed now are resolved by
 
 -- No role may execute it: the library calls it, after it has counted with the rights of the table's owner. A second

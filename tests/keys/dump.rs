@@ -97,6 +97,19 @@ pub fn restore_archive(
         .arg(dump));
 }
 
+/// The extension is another role's.
+#[test]
+fn the_owner_of_a_database_dumps_it() {
+    let origin = Cluster::start("");
+    let mut client = origin.client();
+    client.batch_execute("CREATE ROLE plain LOGIN").unwrap();
+    client.batch_execute("CREATE DATABASE his OWNER plain").unwrap();
+    let mut client = origin.client_of("postgres", "his");
+    client.batch_execute("CREATE EXTENSION graph_kernel").unwrap();
+    let dump = dump(&origin, "plain", "his", &[]);
+    assert!(std::fs::read_to_string(dump).unwrap().contains("CREATE EXTENSION"));
+}
+
 #[test]
 fn a_dump_restored_without_a_key_file_has_a_new_key() {
     let origin = Cluster::start("");

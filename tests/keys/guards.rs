@@ -46,7 +46,7 @@ fn fill(client: &mut Client) {
 }
 
 /// What a publisher sends that a subscriber must not take.
-const PUBLISHED: [&str; 9] = [
+const PUBLISHED: [&str; 11] = [
     "INSERT INTO graph_kernel.binding
          (graph, name, is_current, turns, edges, resolved, bound_by, binder, database)
      SELECT 'e2b2b0a4-0000-4000-8000-000000000000', 'brought', true, turns, edges, resolved, 'postgres', 10, 5
@@ -58,6 +58,8 @@ const PUBLISHED: [&str; 9] = [
     "DELETE FROM graph_kernel.trace_binding",
     "UPDATE graph_kernel.store_binding SET name = 'other'",
     "UPDATE graph_kernel.recorder_binding SET columns = '{}'",
+    "INSERT INTO graph_kernel.word_totals VALUES (1, 1, 1, 1, now())",
+    "INSERT INTO graph_kernel.word_counts VALUES (1, 1, 'word', 1)",
     "TRUNCATE graph_kernel.root_keys, graph_kernel.binding, graph_kernel.revoked_keys",
 ];
 
