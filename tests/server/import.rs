@@ -427,6 +427,35 @@ fn a_restore_brings_back_the_rows_of_the_created_tables() {
     assert_eq!(before, after);
 }
 
+#[test]
+fn roles_are_stored_by_the_names_that_the_kernel_knows() {
+    let database = Database::with_tables("import_roles");
+    let folder = Folder::new("roles");
+    let item = r#"{"type":"response_item","payload":{"type":"message","role":"developer",
+        "content":[{"type":"input_text","text":"dev"}]}}"#;
+    let file = folder.write("rollout-s.jsonl", item.replace('\n', ""));
+    import(&database, &["codex", &file]).expect_success();
+    let node = |role: &str| {
+        let content = json!({"content_type": "text", "parts": [role]});
+        json!({"message": {"author": {"role": role}, "content": content}})
+    };
+    let mapping = json!({"1": node("Developer"), "2": node("function"), "3": node("critic")});
+    let file = folder.write("c.json", json!({"id": "c", "mapping": mapping}).to_string());
+    import(&database, &["chatgpt", &file]).expect_success();
+    let roles = "SELECT string_agg(concat_ws(' ', content_text, role, payload ->> 'role'), ', '
+                                   ORDER BY content_text COLLATE \"C\") FROM memory_turns";
+    let roles: String = database.connect().query_one(roles, &[]).unwrap().get(0);
+    let expected =
+        "Developer system Developer, critic critic, dev system developer, function tool function";
+    assert_eq!(roles, expected);
+    let sent =
+        "SELECT graph_messages_json(graph_messages_record(id), 'openai')::text FROM memory_turns
+                 WHERE content_text = 'dev'";
+    let sent: String = database.connect().query_one(sent, &[]).unwrap().get(0);
+    let sent: Value = serde_json::from_str(&sent).unwrap();
+    assert_eq!(sent["messages"][0], json!({"role": "system", "content": "dev"}));
+}
+
 /// A number of JSON, at the limits of what jsonb holds and beyond them.
 fn random_number(random: &mut fastrand::Rng) -> String {
     let mut digits = |most: usize| -> String {

@@ -40,9 +40,9 @@ pub(super) fn listed(list: &Value) -> Value {
 }
 
 /// Whether a payload says no more than the role and the text that are stored beside it.
-pub(super) fn is_plain(payload: &Map, text: &str) -> bool {
+pub(super) fn is_plain(payload: &Map, role: &str, text: &str) -> bool {
     let is_text = |(key, value): (&String, &Value)| match key.as_str() {
-        "role" => true,
+        "role" => value == role,
         "content" | "output" => is_plain_text(value, text),
         _ => false,
     };
@@ -688,9 +688,10 @@ mod tests {
                 {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "a"}]}]}),
         ];
         for payload in plain {
-            assert!(is_plain(payload.as_object().unwrap(), "a"), "{payload}");
+            assert!(is_plain(payload.as_object().unwrap(), "user", "a"), "{payload}");
         }
         let more = [
+            json!({"role": "developer", "content": "a"}),
             json!({"role": "user", "content": "b"}),
             json!({"role": "user", "content": "a", "files": [{"name": "f"}]}),
             json!({"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "a"}]}),
@@ -699,7 +700,7 @@ mod tests {
             json!({"role": "user", "content": [{"type": "thinking", "thinking": "a"}]}),
         ];
         for payload in more {
-            assert!(!is_plain(payload.as_object().unwrap(), "a"), "{payload}");
+            assert!(!is_plain(payload.as_object().unwrap(), "user", "a"), "{payload}");
         }
     }
 

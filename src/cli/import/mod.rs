@@ -29,6 +29,7 @@ use std::rc::Rc;
 use chrono::{DateTime, SecondsFormat, Utc};
 use kernel::graph::content::content_hash;
 use kernel::graph::edge::EdgeType;
+use kernel::messages::role_name;
 use zip::ZipArchive;
 
 use self::columns::position;
@@ -453,7 +454,8 @@ impl MessageSink for Import<'_> {
         let kind = if turn.is_some() { RowKind::Turn } else { RowKind::Skipped };
         if let Some(turn) = turn {
             self.current.latest = self.current.latest.max(turn.created_at);
-            let is_plain = is_plain(&turn.payload, &turn.content);
+            let role = plain_text(role_name(&turn.role).to_owned());
+            let is_plain = is_plain(&turn.payload, &role, &turn.content);
             let content = plain_text(turn.content);
             let mut set = |name, value| columns[position(name)] = value;
             if let Some(keywords) = &self.keywords {
@@ -468,7 +470,7 @@ impl MessageSink for Import<'_> {
             }
             let created_at = turn.created_at;
             let created_at = created_at.map(|at| at.to_rfc3339_opts(SecondsFormat::Micros, true));
-            set("role", Some(plain_text(turn.role)));
+            set("role", Some(role));
             set("created_at", created_at);
             set("token_count", turn.tokens.map(|tokens| tokens.to_string()));
             set("content_hash", Some(content_hash(&content, &|| {}).to_string()));

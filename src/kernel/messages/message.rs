@@ -133,8 +133,9 @@ pub(crate) fn role_of<'v>(object: Entries<'v>) -> Option<&'v str> {
     object.text("type").filter(|kind| is_made(kind)).map(|_| "assistant")
 }
 
-/// The kernel's name of a role.
-pub(crate) fn role_name(name: &str) -> &str {
+/// The kernel's name of a role; any other name is returned as it is.
+#[must_use]
+pub fn role_name(name: &str) -> &str {
     let known = [
         ("user", "user"),
         ("human", "user"),

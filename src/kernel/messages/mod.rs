@@ -8,6 +8,7 @@ pub(crate) mod message;
 
 use crate::json::{JsonLimits, JsonReader, JsonValue};
 use crate::messages::blocks::Texts;
+pub use crate::messages::message::role_name;
 use crate::messages::message::{Entries, role_of};
 
 /// A longer message, in bytes, is not read as JSON.

@@ -356,7 +356,7 @@ fn what_a_server_must_be_is_asked_of_it() {
     };
     let attributes = |wanted| ask(&[("PGTARGETSESSIONATTRS", wanted)], &["sessions"]);
     assert_eq!(attributes("read-write").status, 0);
-    assert!(attributes("read-only").err.contains("not read only"));
+    assert!(attributes("read-only").err.contains("not read-only"));
     database
         .connect()
         .batch_execute(&format!(
