@@ -25,6 +25,8 @@ const MAX_META_BYTES: u64 = 64 << 10;
 /// A file to be read.
 pub(super) struct Input {
     pub(super) path: PathBuf,
+    /// Whether it was named, and not found in a folder.
+    pub(super) is_named: bool,
     /// What its place says of the subagent whose transcript it is.
     pub(super) agent: AgentFile,
 }
@@ -115,7 +117,8 @@ impl Inputs {
             }
             let next = sessions.len();
             let session = *sessions.entry(session.unwrap_or_default()).or_insert(next);
-            files.push((session, agent.agent.is_some(), Input { path, agent }));
+            let is_named = folder.is_none();
+            files.push((session, agent.agent.is_some(), Input { path, is_named, agent }));
         }
         if format == ImportFormat::ClaudeCode {
             files.sort_by(|a, b| (a.0, a.1, &a.2.path).cmp(&(b.0, b.1, &b.2.path)));

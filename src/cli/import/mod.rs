@@ -36,7 +36,7 @@ use self::columns::position;
 use self::formats::agents::AgentFile;
 use self::formats::claude_code::Transcripts;
 use self::formats::{MessageSink, Stop, chatgpt, claude, codex, librechat, openwebui};
-use self::inputs::Inputs;
+use self::inputs::{Input, Inputs};
 use self::json::LineColumn;
 use self::keywords::Keywords;
 use self::likeness::{MAX_HEAD_BYTES, looks_like};
@@ -87,8 +87,11 @@ pub(crate) fn import(
     for input in &inputs.files {
         let path = &input.path;
         if path != Path::new("-") {
-            total +=
-                fs::metadata(path).map_err(|error| format!("{}: {error}", path.display()))?.len();
+            total += match fs::metadata(path) {
+                Ok(metadata) => metadata.len(),
+                Err(error) if input.is_named => return Err(format!("{}: {error}", path.display())),
+                Err(_) => 0,
+            };
         }
     }
     let origin = Origin {
@@ -119,7 +122,7 @@ pub(crate) fn import(
     }
     for input in &inputs.files {
         import.path = &input.path;
-        let file = import.file(&read, &input.agent, &mut transcripts);
+        let file = import.file(&read, input, &mut transcripts);
         if file.is_err() {
             // What was read to its end is stored, if the server is there.
             _ = import.store.abandon().and_then(|()| import.store.flush());
@@ -165,7 +168,8 @@ pub(crate) fn import(
         lines.push(format!("turns left out, as one before has the id: {doubled}"));
     }
     if inputs.has_folder {
-        lines.push(format!("files that are not transcripts: {}", inputs.others));
+        let others = inputs.others + report.unread;
+        lines.push(format!("files that are not transcripts: {others}"));
     }
     for line in lines {
         line!(out, "{line}");
@@ -220,6 +224,8 @@ struct Report {
     printed: u64,
     /// Whether the conversation that was asked for was read.
     has_session: bool,
+    /// Files of folders that could not be opened.
+    unread: u64,
     /// Folders that were not read.
     failed: u64,
     counts: Counts,
@@ -229,18 +235,32 @@ impl Import<'_> {
     fn file(
         &mut self,
         read: &Rc<Cell<u64>>,
-        agent: &AgentFile,
+        input: &Input,
         transcripts: &mut Transcripts,
     ) -> Result<(), Failure> {
-        let failed = |error: std::io::Error| format!("{}: {error}", self.path.display());
         (self.in_file, self.member) = (FileCounts::default(), None);
-        let mut file = CountedFile::open(self.path, Rc::clone(read)).map_err(failed)?;
+        let opened = CountedFile::open(self.path, Rc::clone(read))
+            .and_then(|mut file| Ok((file.is_zip()?, file.len()?, file)));
+        let (is_zip, bytes, file) = match opened {
+            Ok(opened) => opened,
+            Err(error) if !input.is_named => {
+                // It may have gone since it was found.
+                self.report.unread += 1;
+                self.note(&format!("{}: {error}", self.path.display()));
+                return Ok(());
+            }
+            Err(error) if error.raw_os_error().is_some() => {
+                self.report_error((0, 0), &error.to_string());
+                return Ok(());
+            }
+            Err(error) => return Err(format!("{}: {error}", self.path.display())),
+        };
         let mut head = Vec::new();
-        let result = if file.is_zip().map_err(failed)? {
-            let bytes = file.len().map_err(failed)?;
+        let result = if is_zip {
             self.archive(file, bytes, &mut head)
         } else {
-            self.stream(Beginning { source: file, kept: &mut head }, agent, transcripts)
+            let source = Beginning { source: file, kept: &mut head };
+            self.stream(source, &input.agent, transcripts)
         };
         match result {
             Ok(()) => {}

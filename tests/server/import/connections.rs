@@ -365,7 +365,7 @@ fn what_a_server_must_be_is_asked_of_it() {
         ))
         .unwrap();
     assert_eq!(attributes("read-only").status, 0);
-    assert!(attributes("read-write").err.contains("does not allow writes"));
+    assert!(attributes("read-write").err.contains("session is read-only"));
     assert_eq!(attributes("any").status, 0);
     // The server asks for no password, so nothing binds the channel.
     let bound = ask(&[("PGCHANNELBINDING", "require")], &["sessions"]);

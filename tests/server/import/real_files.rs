@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
+use std::process::Stdio;
 
 use serde_json::{Value, json};
 
@@ -501,6 +502,52 @@ fn links_are_followed_once_and_what_is_not_read_is_named() {
     );
     assert_eq!(answer.count("files that are not transcripts: "), 5, "{}", answer.out);
     assert_eq!(answer.count("broken records: "), 0, "{}", answer.out);
+}
+
+/// Applications delete transcripts, also while they are imported.
+#[test]
+fn files_that_go_away_are_reported_and_the_others_are_imported() {
+    let database = Database::with_tables("import_gone");
+    let folder = Folder::new("gone");
+    let says = |text: &str| {
+        lines(&[json!({"type": "message", "role": "user",
+                       "content": [{"type": "input_text", "text": text}]})])
+    };
+    for name in ["a", "b", "c", "d"] {
+        folder.write(&format!("{name}.jsonl"), says(name));
+    }
+    // The program finds the files before it asks the server for anything.
+    let mut holder = database.connect();
+    holder.batch_execute("BEGIN; LOCK TABLE pg_extension IN ACCESS EXCLUSIVE MODE").unwrap();
+    let child = graph_kernel(&database)
+        .args(["import", "codex", folder.0.to_str().unwrap()])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'pg_extension'::regclass
+                      AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
+    while holder.query_one(waiting, &[]).unwrap().get::<_, i64>(0) == 0 {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    fs::remove_file(folder.0.join("a.jsonl")).unwrap();
+    fs::remove_file(folder.0.join("b.jsonl")).unwrap();
+    symlink("b.jsonl", folder.0.join("b.jsonl")).unwrap();
+    holder.batch_execute("COMMIT").unwrap();
+    let answer = Answer::of(child.wait_with_output().unwrap());
+    assert_eq!((answer.status, answer.count("turns: ")), (0, 2), "{}{}", answer.out, answer.err);
+    let named = ["a.jsonl: No such file", "b.jsonl: Too many levels of symbolic links"];
+    assert!(named.iter().all(|named| answer.err.contains(named)), "{}", answer.err);
+    assert_eq!(answer.count("files that are not transcripts: "), 2, "{}", answer.out);
+
+    // Of files that were named, one that cannot be read is no success.
+    symlink("/proc/self/mem", folder.0.join("e.jsonl")).unwrap();
+    let path = |name: &str| folder.0.join(name).to_str().unwrap().to_owned();
+    let files = [path("e.jsonl"), folder.write("f.jsonl", says("f"))];
+    let answer = import(&database, &["codex", &files[0], &files[1]]);
+    assert_eq!((answer.status, answer.count("turns: ")), (1, 1), "{}{}", answer.out, answer.err);
+    assert!(answer.err.contains("e.jsonl: Input/output error"), "{}", answer.err);
+    assert_eq!(answer.count("broken records: "), 1, "{}", answer.out);
 }
 
 #[test]
