@@ -31,6 +31,10 @@ CREATE FUNCTION graph_kernel.json_text(document jsonb) RETURNS text
     AS 'MODULE_PATHNAME', 'json_text_wrapper'
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 10 SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION graph_kernel.json_text(jsonb) IS 'the text of a jsonb; NULL where it is longer than 64 MiB';
+CREATE FUNCTION graph_kernel.json_text(document json) RETURNS text
+    AS 'MODULE_PATHNAME', 'json_as_text_wrapper'
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 10;
+COMMENT ON FUNCTION graph_kernel.json_text(json) IS 'the text of a json; NULL where it is longer than 64 MiB';
 CREATE FUNCTION graph_kernel.text_prefix(content text, chars integer) RETURNS text
     AS 'MODULE_PATHNAME', 'text_prefix_wrapper'
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 10;

@@ -6,7 +6,9 @@ use crate::pg::error::OrRaise;
 use crate::pg::interrupts::check_interrupts;
 // `pg_extern` finds the columns of a result by the name `TableIterator`.
 use crate::pg::sql::rows::MaterializedRows as TableIterator;
-use crate::pg::sql::types::{StoredJsonb, Text, from_sql_uuid, present_ids, to_sql_uuid};
+use crate::pg::sql::types::{
+    MAX_JSON_TEXT_BYTES, StoredJsonb, Text, TextOrStored, from_sql_uuid, present_ids, to_sql_uuid,
+};
 use crate::pg::text::{StoredText, TextArg, checked, replaced};
 use crate::pg::trigger::TriggerCall;
 use crate::service::content::{
@@ -70,6 +72,12 @@ fn char_count(content: StoredText) -> i32 {
 #[pg_extern(sql = false)]
 fn json_text(json: StoredJsonb) -> Option<Text> {
     json.text().map(Text)
+}
+
+/// A json is stored as its text. The server's own conversion copies it twice.
+#[pg_extern(sql = false)]
+fn json_as_text(json: StoredText) -> Option<TextOrStored> {
+    (json.bytes() <= MAX_JSON_TEXT_BYTES).then_some(TextOrStored::Stored(json))
 }
 
 #[pg_extern(sql = false)]

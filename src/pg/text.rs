@@ -263,7 +263,7 @@ text_argument!(
     CStringArg, "cstring", |datum| checked(CStr::from_ptr(datum.cast_mut_ptr()).to_bytes()).or_raise()
 );
 
-/// An argument of the SQL type `text` as it is stored, whatever its bytes are.
+/// An argument of the SQL type `text`, or `json`, as it is stored, whatever its bytes are.
 #[derive(Clone, Copy)]
 pub struct StoredText(pg_sys::Datum);
 
@@ -271,6 +271,13 @@ impl StoredText {
     /// The argument itself, to be returned.
     pub fn datum(self) -> pg_sys::Datum {
         self.0
+    }
+
+    /// How many bytes it has. It is not read for that.
+    pub fn bytes(self) -> usize {
+        // SAFETY: it is made of an argument of a type that is stored as text is.
+        let bytes = unsafe { pg_sys::toast_raw_datum_size(self.0) };
+        bytes - pg_sys::VARHDRSZ
     }
 
     /// What `read` makes of its bytes.

@@ -341,7 +341,8 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
     ("graph_kernel.is_applying()", Some("SELECT graph_kernel.is_applying()")),
     ("graph_kernel.is_kid(text)", Some("SELECT graph_kernel.is_kid('1-0123456789abcdef')")),
     ("graph_kernel.is_text(text)", Some("SELECT graph_kernel.is_text('x')")),
-    ("graph_kernel.json_text(jsonb)", Some("SELECT graph_kernel.json_text('1')")),
+    ("graph_kernel.json_text(json)", Some("SELECT graph_kernel.json_text('1'::json)")),
+    ("graph_kernel.json_text(jsonb)", Some("SELECT graph_kernel.json_text('1'::jsonb)")),
     (
         "graph_kernel.kept_by_others()",
         Some("SELECT graph_kernel.kept_by_others()"),

@@ -19,7 +19,7 @@ use crate::pg::query::{
     Argument, ColumnType, POSTGRES_EPOCH, Planning, Row, Statement, Template, query,
 };
 use crate::pg::tables::embedding::{EmbeddingColumn, Indexed};
-use crate::pg::tables::graph::{Graph, VALID_UNTIL};
+use crate::pg::tables::graph::{Graph, OWNER, VALID_UNTIL};
 
 /// The most text that a search returns, in bytes.
 pub const MAX_CONTENTS_BYTES: usize = 64 * 1024 * 1024;
@@ -214,9 +214,11 @@ impl<'a> Searcher<'a> {
             let (own, base_type) = self.graph.owner()?;
             let is_uuid = base_type == pg_sys::UUIDOID;
             let given = if is_uuid { owner_as_uuid(owner)? } else { owner.clone() };
-            let cast = if is_uuid { "::pg_catalog.uuid" } else { "" };
             let parameter = narrowing.parameter(Value::Text(given));
-            narrowing.require(format!("{own} OPERATOR(pg_catalog.=) {parameter}{cast}"));
+            narrowing.require(match is_uuid {
+                true => format!("{own} OPERATOR(pg_catalog.=) {parameter}::pg_catalog.uuid"),
+                false => self.is_text(OWNER, &own, &parameter),
+            });
         }
         if let Some(sessions) = sessions {
             self.narrow_to_sessions(&mut narrowing, sessions);
@@ -253,7 +255,7 @@ impl<'a> Searcher<'a> {
             let is_hash = sessions.iter().any(|name| may_be_hash_of_name(name));
             let names = narrowing.parameter(Value::Texts(sessions.to_vec()));
             let names = format!("ANY ({names})");
-            conditions.push(self.has_session(&own, &names));
+            conditions.push(self.is_text("session_id", &own, &names));
             if is_hash {
                 conditions
                     .push(HASHED_SESSION.replace("{session}", &own).replace("{names}", &names));
@@ -474,13 +476,14 @@ impl<'a> Searcher<'a> {
         Ok(turns)
     }
 
-    /// Whether a turn's session has this very name, found by what the column takes as equal, which its indexes are by.
-    fn has_session(&self, own: &str, names: &str) -> String {
-        let found = format!("{own} OPERATOR(pg_catalog.=) {names}");
-        if !self.graph.takes_names_as_equal() {
+    /// Whether a value of this key is this text, or one of `ANY (...)`, byte for byte. An index is of the column's own
+    /// collation.
+    fn is_text(&self, key: &str, own: &str, texts: &str) -> String {
+        let found = format!("{own} OPERATOR(pg_catalog.=) {texts}");
+        if !self.graph.takes_texts_as_equal(key) {
             return found;
         }
-        format!("({found} AND ({own}) COLLATE pg_catalog.\"C\" OPERATOR(pg_catalog.=) {names})")
+        format!("({found} AND ({own}) COLLATE pg_catalog.\"C\" OPERATOR(pg_catalog.=) {texts})")
     }
 
     /// Conditions on `$1`, tried one after the other, with the value of `$1`; none where no turn can have that session.
@@ -490,7 +493,7 @@ impl<'a> Searcher<'a> {
             return Vec::new();
         };
         if base_type != pg_sys::UUIDOID {
-            let mut conditions = vec![self.has_session(&own, "$1")];
+            let mut conditions = vec![self.is_text("session_id", &own, "$1")];
             if may_be_hash_of_name(session) {
                 let named = HASHED_SESSION.replace("{session}", &own).replace("{names}", "$1");
                 conditions.push(named);

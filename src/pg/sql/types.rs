@@ -125,8 +125,9 @@ impl TextType for JsonbText {
     }
 }
 
-/// The longest text that is made of a jsonb by [`StoredJsonb::text`], in bytes, those that escapes add not counted.
-const MAX_JSONB_TEXT_BYTES: usize = 64 * 1024 * 1024;
+/// The longest text that is made of a json or, by [`StoredJsonb::text`], of a jsonb, in bytes; those that escapes add are
+/// not counted.
+pub const MAX_JSON_TEXT_BYTES: usize = 64 * 1024 * 1024;
 
 /// An argument of the SQL type `jsonb` as it is stored.
 #[derive(Clone, Copy)]
@@ -137,12 +138,12 @@ impl StoredJsonb {
     /// written out in 131 072.
     pub fn text(self) -> Option<String> {
         // SAFETY: it is made of an argument of type jsonb.
-        let fits = unsafe { self.text_bytes() } <= MAX_JSONB_TEXT_BYTES;
+        let fits = unsafe { self.text_bytes() } <= MAX_JSON_TEXT_BYTES;
         // SAFETY: as above.
         fits.then(|| unsafe { <JsonbText as TextType>::read(self.0) }.0)
     }
 
-    /// How many bytes its text has at least; beyond [`MAX_JSONB_TEXT_BYTES`] they are not counted to the end.
+    /// How many bytes its text has at least; beyond [`MAX_JSON_TEXT_BYTES`] they are not counted to the end.
     ///
     /// # Safety
     /// The datum is a jsonb.
@@ -157,7 +158,7 @@ impl StoredJsonb {
             let mut iterator =
                 pg_sys::JsonbIteratorInit(&raw mut (*jsonb.cast::<pg_sys::Jsonb>()).root);
             let mut value = std::mem::zeroed::<pg_sys::JsonbValue>();
-            while bytes <= MAX_JSONB_TEXT_BYTES {
+            while bytes <= MAX_JSON_TEXT_BYTES {
                 check_interrupts();
                 let token = pg_sys::JsonbIteratorNext(&mut iterator, &mut value, false);
                 bytes += match token {

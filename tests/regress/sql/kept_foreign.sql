@@ -136,6 +136,7 @@ SELECT ('20000000-0000-4000-8000-00000000000' || i)::uuid, 'slice', true,
 SELECT key, count FROM graph_kernel.references('{"sessions": ["s"]}') WHERE kind = 'trace' ORDER BY key;
 SELECT length(graph_kernel.json_text(j)), graph_kernel.json_text(j) = j::text AS same
   FROM unnest('{"{\"a\": [1, 2.50, null, true, \"b\\n\"], \"c\": {}}","\"x\"","[]","1e100"}'::jsonb[]) AS j;
+SELECT graph_kernel.json_text('{"a" : 1}'::json), graph_kernel.json_text(('"' || repeat('x', 67108863) || '"')::json) IS NULL AS is_too_long;
 TRUNCATE retrieval_traces;
 ALTER TABLE retrieval_traces SET UNLOGGED;
 SELECT * FROM pg_temp.lists();

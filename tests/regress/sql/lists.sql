@@ -61,6 +61,16 @@ SELECT graph_kernel.bind_tables('lists.chat', columns => '{"turns": {"id": "id",
 SELECT * FROM graph_kernel.list_sessions();
 SELECT turn_number(turn_id) AS turn, role, created_at, content FROM graph_kernel.list_turns('', only_ends => true);
 SELECT turn_number(parent_turn_id) AS parent, turn_number(child_turn_id) AS child FROM graph_kernel.list_edges(ARRAY[turn(5), turn(6)]) ORDER BY 1;
+-- Owners, as sessions, are told apart by their bytes, whatever the collation takes as equal.
+ALTER TABLE lists.chat ADD owner text;
+DO $$ BEGIN
+    ALTER TABLE lists.chat ALTER owner TYPE text COLLATE lists.blind;
+EXCEPTION WHEN undefined_object THEN NULL; -- a server without ICU
+END $$;
+CREATE INDEX ON lists.chat (owner);
+UPDATE lists.chat SET owner = CASE WHEN id = turn(1) THEN 'Ann' ELSE 'ANN' END;
+SELECT graph_kernel.bind_tables('lists.chat', columns => '{"turns": {"session_id": null, "role": null, "created_at": null, "owner": "owner", "valid_until": null, "parents": [{"parent": "parent", "edge_type": "reply"}]}}') IS NOT NULL AS bound;
+SELECT owner, (SELECT count FROM graph_kernel.references(jsonb_build_object('owner', owner)) WHERE kind = 'turn') AS turns FROM unnest(ARRAY['Ann', 'ANN', 'aNN']) AS owner;
 SELECT graph_kernel.unbind_tables();
 -- Row security holds.
 CREATE ROLE test_lists;

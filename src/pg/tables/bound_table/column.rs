@@ -51,11 +51,11 @@ impl BoundColumn {
             // A conversion into timestamptz would depend on the session's time zone.
             pg_sys::TIMESTAMPOID => format!("{value}::pg_catalog.timestamp"),
             // Any row may be too long.
-            pg_sys::JSONBOID if matches!(self.kind, ValueKind::Named) => {
+            pg_sys::JSONOID | pg_sys::JSONBOID if matches!(self.kind, ValueKind::Named) => {
                 format!("graph_kernel.json_text({value})")
             }
             // No JSON is empty: what is too long is.
-            pg_sys::JSONBOID => format!(
+            pg_sys::JSONOID | pg_sys::JSONBOID => format!(
                 "CASE WHEN {value} IS NOT NULL THEN COALESCE(graph_kernel.json_text({value}), '') END"
             ),
             _ => format!("{value}{}", self.kind.cast()),

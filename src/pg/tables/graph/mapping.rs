@@ -45,7 +45,7 @@ pub(super) const TURN_COLUMNS: &[ColumnRule] = &[
 pub(super) const PAYLOAD: &str = "payload";
 
 /// The key of whose turn it is.
-pub(super) const OWNER: &str = "owner";
+pub const OWNER: &str = "owner";
 
 /// The key of the last moment at which a search finds the turn.
 pub const VALID_UNTIL: &str = "valid_until";

@@ -20,8 +20,8 @@ use serde_json::Value;
 
 pub use self::advice::Advice;
 use self::follows::Follows;
-pub use self::mapping::{GraphTables, MappingReading, VALID_UNTIL, edges_by_child};
-use self::mapping::{OWNER, PAYLOAD};
+use self::mapping::PAYLOAD;
+pub use self::mapping::{GraphTables, MappingReading, OWNER, VALID_UNTIL, edges_by_child};
 use self::statements::KeptBy;
 use crate::pg::catalog::names::{self, literal_of};
 use crate::pg::catalog::privileges::{Use, check_binder};
@@ -293,9 +293,9 @@ impl Graph {
         self.turns.columns[key].stored_value("t")
     }
 
-    /// Whether names of sessions that differ are equal by their column's collation.
-    pub fn takes_names_as_equal(&self) -> bool {
-        let indexed = self.turns.indexed(&self.turns.columns["session_id"]);
+    /// Whether texts of a turn that differ are equal by their column's collation.
+    pub fn takes_texts_as_equal(&self, key: &str) -> bool {
+        let indexed = self.turns.columns.get(key).and_then(|column| self.turns.indexed(column));
         indexed.is_some_and(|(_, collation, _)| !relation::is_deterministic(collation))
     }
 
