@@ -142,12 +142,12 @@ impl Inputs {
         &mut self,
         folder: &Path,
         number: usize,
-        seen: &mut HashSet<PathBuf>,
+        seen: &mut HashSet<Identity>,
         found: &mut Vec<Candidate>,
     ) -> bool {
         let mut was_seen = false;
         let mut is_new = |path: &Path| {
-            let is_new = fs::canonicalize(path).map_or(true, |path| seen.insert(path));
+            let is_new = identity(path).is_none_or(|folder| seen.insert(folder));
             was_seen |= !is_new;
             is_new
         };
@@ -186,14 +186,30 @@ impl Inputs {
             }
         }
         let before = found.len();
-        let mut kept = HashSet::new();
         found.retain(|file| {
-            file.folder != Some(number)
-                || fs::canonicalize(&file.path)
-                    .map_or(true, |path| kept.insert(path.clone()) && seen.insert(path))
+            file.folder != Some(number) || identity(&file.path).is_none_or(|file| seen.insert(file))
         });
         was_seen || found.len() < before
     }
+}
+
+/// What tells a file or a folder from others, by whatever name it is found.
+#[cfg(unix)]
+type Identity = (u64, u64);
+
+/// None where it cannot be had.
+#[cfg(unix)]
+fn identity(path: &Path) -> Option<Identity> {
+    use std::os::unix::fs::MetadataExt;
+    fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()))
+}
+
+#[cfg(not(unix))]
+type Identity = PathBuf;
+
+#[cfg(not(unix))]
+fn identity(path: &Path) -> Option<Identity> {
+    fs::canonicalize(path).ok()
 }
 
 /// The beginning of a file, as far as it can be read.
@@ -287,5 +303,42 @@ fn agent_of(path: &Path) -> AgentFile {
         call,
         folder: folder.map(|name| name.to_string_lossy().into_owned()),
         is_scanned: false,
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn each_file_and_each_folder_is_found_once_however_many_links_lead_there() {
+        let folder = std::env::temp_dir().join(format!("gk_inputs_{}", std::process::id()));
+        let names: Vec<PathBuf> = (0..8).map(|n| folder.join(format!("d{n}"))).collect();
+        for name in &names {
+            fs::create_dir_all(name).unwrap();
+        }
+        for name in &names {
+            for (n, other) in names.iter().enumerate() {
+                symlink(other, name.join(format!("l{n}"))).unwrap();
+            }
+        }
+        let rollout = format!(
+            "{}/../../tests/server/exports/rollout-codex.jsonl",
+            env!("CARGO_MANIFEST_DIR")
+        );
+        fs::copy(rollout, folder.join("d3/a.jsonl")).unwrap();
+        fs::hard_link(folder.join("d3/a.jsonl"), folder.join("d5/b.jsonl")).unwrap();
+        symlink("d5/b.jsonl", folder.join("c.jsonl")).unwrap();
+        symlink("circle", folder.join("circle")).unwrap();
+        symlink(".", folder.join("itself")).unwrap();
+        let named = [folder.clone(), folder.join("d3/l1"), folder.join("d3")];
+        let inputs = Inputs::new(ImportFormat::Codex, &named, &mut Transcripts::default());
+        let found: Vec<&Path> = inputs.files.iter().map(|input| input.path.as_path()).collect();
+        let unread = inputs.unread;
+        fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(found, [folder.join("c.jsonl")]);
+        assert_eq!((inputs.failed.len(), unread.len()), (0, 1), "{unread:?}");
     }
 }
