@@ -35,7 +35,7 @@ BEGIN
     END;
     RETURN QUERY SELECT * FROM graph_kernel.check_tables(graph);
     RETURN QUERY SELECT * FROM graph_kernel.check_code(name, graph);
-    RETURN QUERY SELECT * FROM graph_kernel.check_promotion();
+    RETURN QUERY SELECT * FROM graph_kernel.check_promotion(name);
     RETURN QUERY SELECT * FROM graph_kernel.check_kept(name);
     RETURN QUERY SELECT * FROM graph_kernel.check_expressions(name, graph);
     RETURN QUERY SELECT * FROM graph_kernel.check_rows(name, graph);

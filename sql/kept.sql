@@ -71,6 +71,9 @@ WITH referring AS MATERIALIZED (
     SELECT t.place, t.reference, t.graphs, t.may_refer, t.is_read
     FROM graph_kernel.promoting_tables(graph_kernel.chosen_graph()) AS t
     WHERE t.may_refer OR t.graphs IS NOT NULL
+), unread AS MATERIALIZED (
+    SELECT DISTINCT t.may_refer, g.graph
+    FROM referring AS t LEFT JOIN LATERAL unnest(t.graphs) AS g (graph) ON true WHERE NOT t.is_read
 ), counted AS MATERIALIZED (
     SELECT c.key, sum(c.found) AS found
     FROM (SELECT t.place, t.reference FROM referring AS t GROUP BY 1, 2 HAVING bool_and(t.is_read)) AS t
@@ -80,8 +83,7 @@ WITH referring AS MATERIALIZED (
 SELECT k.key, k.kind, k.anchor_turn_id, k.turns, k.role, k.rls, k.kept_by, k.kept_at, k.checked_at, k.status,
        k.superseded_by,
        -- A document of a graph that is not known may be of each.
-       CASE WHEN NOT EXISTS (SELECT FROM referring AS t
-                             WHERE NOT t.is_read AND (t.may_refer OR o.name IS NULL OR o.name = ANY (t.graphs)))
+       CASE WHEN NOT EXISTS (SELECT FROM unread AS u WHERE u.may_refer OR o.name IS NULL OR o.name = u.graph)
              AND NOT EXISTS (SELECT FROM counted AS c WHERE c.key IS NULL)
             THEN coalesce(c.found, 0)::bigint END AS atoms
 FROM graph_kernel.list_kept() AS k

@@ -141,46 +141,58 @@ CREATE FUNCTION graph_kernel.free_trigger_name(place regclass, guard oid) RETURN
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
-    -- pg_partition_tree would lock what strangers have made.
+    -- pg_partition_tree would lock what strangers have made. One name after the other is tried, as they choose how many
+    -- there are.
     WITH RECURSIVE part (oid) AS (
-        SELECT $1::oid UNION SELECT h.inhrelid FROM part AS p JOIN pg_inherits AS h ON h.inhparent = p.oid
-    ), taken AS (
-        SELECT o.name
-        FROM part AS r
-        CROSS JOIN LATERAL (
-            SELECT g.tgname AS name FROM pg_trigger AS g WHERE g.tgrelid = r.oid
-            UNION ALL SELECT k.conname FROM pg_constraint AS k WHERE k.conrelid = r.oid
-        ) AS o
+        SELECT $1::oid
+        UNION
+        SELECT h.inhrelid
+        FROM part AS p JOIN pg_class AS r ON r.oid = p.oid JOIN pg_inherits AS h ON h.inhparent = p.oid
+        WHERE r.relkind = 'p'
     )
-    SELECT format('promotion_%s_%s', $2, i)::name
-    FROM generate_series(1, (SELECT count(*) FROM taken) + 1) AS i
-    WHERE format('promotion_%s_%s', $2, i)::name NOT IN (SELECT taken.name FROM taken)
-    ORDER BY i LIMIT 1;
+    SELECT n.name
+    FROM (SELECT format('promotion_%s_%s', $2, generate_series(1, 1000000))::name AS name) AS n
+    WHERE NOT EXISTS (SELECT FROM part AS p JOIN pg_trigger AS g ON g.tgrelid = p.oid WHERE g.tgname = n.name)
+      AND NOT EXISTS (SELECT FROM part AS p JOIN pg_constraint AS k ON k.conrelid = p.oid
+                      WHERE k.contypid = 0 AND k.conname = n.name)
+    LIMIT 1;
 END;
 COMMENT ON FUNCTION graph_kernel.free_trigger_name(regclass, oid) IS
     'a name that no trigger and no constraint of a table has';
 
--- Whether this role may read a table of rows that promote. What a table's owner has its readers run, this role runs: so
--- only tables of owners whose code it trusts already, by reading this graph and its store.
-CREATE FUNCTION graph_kernel.may_read_rows(place regclass, graph text) RETURNS boolean
+-- The owners whose code this role trusts already, as it reads a graph and its store. A superuser is a member of every
+-- role: membership says nothing of trust.
+CREATE FUNCTION graph_kernel.trusted_owners(graph text) RETURNS oid[]
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
-    -- pg_partition_tree would lock what strangers have made. A superuser is a member of every role: membership says
-    -- nothing of trust.
-    WITH RECURSIVE part (oid) AS (
-        SELECT $1::oid UNION SELECT h.inhrelid FROM part AS p JOIN pg_inherits AS h ON h.inhparent = p.oid
-    )
-    SELECT bool_and(r.relkind IN ('r', 'p') AND r.relpersistence = 'p' AND has_schema_privilege(r.relnamespace, 'USAGE')
-                    AND (o.rolsuper OR o.rolname = current_user OR o.oid IN (
-                        SELECT t.relowner FROM pg_class AS t
-                        WHERE t.oid IN (SELECT s.store FROM graph_kernel.store_binding AS s WHERE s.name = $2
-                                        UNION SELECT b.turns FROM graph_kernel.binding AS b
-                                              WHERE b.is_current AND b.name = $2))))
-    FROM part AS p JOIN pg_class AS r ON r.oid = p.oid JOIN pg_roles AS o ON o.oid = r.relowner;
+    SELECT ARRAY(SELECT o.oid FROM pg_roles AS o WHERE o.rolsuper OR o.rolname = current_user
+                 UNION
+                 SELECT t.relowner FROM pg_class AS t
+                 WHERE t.oid IN (SELECT s.store FROM graph_kernel.store_binding AS s WHERE s.name = $1
+                                 UNION SELECT b.turns FROM graph_kernel.binding AS b
+                                       WHERE b.is_current AND b.name = $1));
 END;
-COMMENT ON FUNCTION graph_kernel.may_read_rows(regclass, text) IS
-    'whether this role may read a table of rows that promote, by the owners that it trusts as it reads a graph';
+COMMENT ON FUNCTION graph_kernel.trusted_owners(text) IS
+    'the owners whose code this role trusts already, as it reads a graph and its store';
+
+-- Whether this role may read a table of rows that promote. What a table's owner has its readers run, this role runs: so
+-- only tables of owners whose code it trusts. Of another's nothing else is looked at: its children may be any number.
+CREATE FUNCTION graph_kernel.may_read_rows(place regclass, trusted oid[]) RETURNS boolean
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    -- pg_partition_tree would lock what strangers have made.
+    WITH RECURSIVE part (oid) AS (
+        SELECT r.oid FROM pg_class AS r WHERE r.oid = $1 AND r.relowner = ANY ($2)
+        UNION SELECT h.inhrelid FROM part AS p JOIN pg_inherits AS h ON h.inhparent = p.oid
+    )
+    SELECT coalesce(bool_and(r.relkind IN ('r', 'p') AND r.relpersistence = 'p' AND r.relowner = ANY ($2)
+                             AND has_schema_privilege(r.relnamespace, 'USAGE')), false)
+    FROM part AS p JOIN pg_class AS r ON r.oid = p.oid;
+END;
+COMMENT ON FUNCTION graph_kernel.may_read_rows(regclass, oid[]) IS
+    'whether this role may read a table of rows that promote, by the owners that it trusts';
 
 -- What was dropped, or was never bound, may have been any table.
 CREATE FUNCTION graph_kernel.may_share_rows(one oid, other oid) RETURNS boolean
@@ -209,10 +221,11 @@ BEGIN ATOMIC
            array_agg(DISTINCT g.graph) FILTER (WHERE g.is_reference AND g.graph IS NOT NULL),
            bool_or(g.is_reference AND (t.is_read OR near.by_store)),
            bool_or(t.is_read OR near.by_turns OR near.by_store), t.is_read
-    FROM graph_kernel.promoting_triggers() AS g
+    FROM (SELECT graph_kernel.trusted_owners($1) AS trusted OFFSET 0) AS o
+    CROSS JOIN graph_kernel.promoting_triggers() AS g
     CROSS JOIN LATERAL (
         -- By their numbers: a name may be another one by now.
-        SELECT coalesce(graph_kernel.may_read_rows(g.place, $1) AND NOT row_security_active(g.place::oid)
+        SELECT coalesce(graph_kernel.may_read_rows(g.place, o.trusted) AND NOT row_security_active(g.place::oid)
                         AND (SELECT count(*) = 2 AND bool_and(graph_kernel.is_text(a.attname)
                                                               AND has_column_privilege(g.place, a.attnum, 'SELECT'))
                              FROM pg_attribute AS a

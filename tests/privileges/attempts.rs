@@ -237,8 +237,8 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         Some("SELECT graph_kernel.check_policy('{\"max_nodes\": 1}', 'one')"),
     ),
     (
-        "graph_kernel.check_promotion()",
-        Some("SELECT count(*) FROM graph_kernel.check_promotion()"),
+        "graph_kernel.check_promotion(text)",
+        Some("SELECT count(*) FROM graph_kernel.check_promotion('default')"),
     ),
     (
         "graph_kernel.check_request(json,text[],text[])",
@@ -384,8 +384,8 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         Some("SELECT count(*) FROM graph_kernel.mapping_commands('default', '{}')"),
     ),
     (
-        "graph_kernel.may_read_rows(regclass,text)",
-        Some("SELECT graph_kernel.may_read_rows('promoted', 'default')"),
+        "graph_kernel.may_read_rows(regclass,oid[])",
+        Some("SELECT graph_kernel.may_read_rows('promoted', '{10}')"),
     ),
     (
         "graph_kernel.may_share_rows(oid,oid)",
@@ -547,6 +547,7 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         "graph_kernel.times_command(jsonb)",
         Some("SELECT graph_kernel.times_command('{}')"),
     ),
+    ("graph_kernel.trusted_owners(text)", Some("SELECT graph_kernel.trusted_owners('default')")),
     ("graph_kernel.turns_in_cycles(text)", Some("SELECT graph_kernel.turns_in_cycles('default')")),
     (
         "graph_kernel.turns_index_command(regclass)",

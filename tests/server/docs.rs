@@ -113,6 +113,7 @@ const INTERNAL: &[&str] = &[
     "slice_support",
     "slice_summaries",
     "text_prefix",
+    "trusted_owners",
     "turns_in_cycles",
     "turns_index_command",
     "unbind_tables_for",

@@ -159,8 +159,37 @@ END $$;
 SET statement_timeout = '20s';
 SELECT count(*), count(DISTINCT place) FROM graph_kernel.promoting_triggers() WHERE place::text <> 'notes_a';
 SELECT * FROM pg_temp.lists();
-RESET statement_timeout;
 DROP TABLE wide;
+
+-- Nor do tables that inherit from each other, each with a trigger of its own, or one with many triggers and children.
+CREATE ROLE regress_many NOLOGIN;
+CREATE SCHEMA many AUTHORIZATION regress_many;
+SET ROLE regress_many;
+CREATE TABLE many.t0 (k text, ids uuid[]);
+CREATE TABLE many.top (k text, ids uuid[]);
+DO $$
+BEGIN
+    FOR i IN 0..500 LOOP
+        EXECUTE format('CREATE TABLE many.t%s () INHERITS (many.t%s)', i + 1, i);
+        EXECUTE format('CREATE CONSTRAINT TRIGGER t AFTER INSERT OR UPDATE ON many.t%s DEFERRABLE FOR EACH ROW
+                        EXECUTE FUNCTION graph_require_admissible(''ref=k'', ''ids'', ''roles=%1$s'')', i);
+    END LOOP;
+    FOR i IN 1..50 LOOP
+        EXECUTE format('CREATE TABLE many.child_%s () INHERITS (many.top)', i);
+        EXECUTE format('CREATE CONSTRAINT TRIGGER t%s AFTER INSERT OR UPDATE ON many.top NOT DEFERRABLE FOR EACH ROW
+                        EXECUTE FUNCTION graph_require_admissible(''ref=k'', ''ids'', ''roles=%1$s'')', i);
+    END LOOP;
+END $$;
+RESET ROLE;
+SET statement_timeout = '8s';
+SELECT kind, atoms FROM graph_kernel.kept;
+SELECT kind, count(*) FROM graph_kernel.references('{}') GROUP BY kind ORDER BY kind;
+SELECT check_name, count(*), count(DISTINCT hint) FROM graph_check() WHERE check_name LIKE 'promotion%'
+GROUP BY check_name ORDER BY check_name;
+RESET statement_timeout;
+SELECT format('DROP TABLE many.t%s CASCADE;', i) FROM unnest('{401,301,201,101,0}'::int[]) AS i \gexec
+DROP OWNED BY regress_many;
+DROP ROLE regress_many;
 
 -- Graphs that have the same turns and no store: the one that is not bound, and one that is.
 SELECT graph_kernel.unbind_store(), graph_kernel.unbind_store('a');

@@ -21,6 +21,7 @@ INSERT INTO sample VALUES
     ('bytea', $$'\x00'$$, $$''$$),
     ('interval', $$'1 s'$$, $$'0'$$),
     ('oid', $$'memory_turns'::regclass$$, '0'),
+    ('oid[]', $$'{10}'$$, $$'{}'$$),
     ('regclass', $$'memory_turns'$$, '0'),
     ('regproc', $$'graph_content_hash_trigger'$$, '0');
 

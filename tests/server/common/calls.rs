@@ -131,6 +131,7 @@ pub fn values(kind: &str) -> (String, Vec<String>) {
             .map(|text| format!("{text}::uuid[]"))
             .collect(),
         ),
+        "oid[]" => ("'{10}'::oid[]".to_owned(), vec!["'{NULL,0,4294967295}'::oid[]".to_owned()]),
         "text[]" => (
             "'{default}'::text[]".to_owned(),
             quoted(&["{}", "{NULL}", "{{a},{b}}", "{\"\"}", "{default,default,default}"]),
