@@ -456,6 +456,108 @@ fn roles_are_stored_by_the_names_that_the_kernel_knows() {
     assert_eq!(sent["messages"][0], json!({"role": "system", "content": "dev"}));
 }
 
+#[test]
+fn times_of_rows_are_those_that_the_server_stores_or_broken_records() {
+    let database = Database::with_tables("import_row_times");
+    let folder = Folder::new("row_times");
+    let mut client = database.connect();
+    let mut random = fastrand::Rng::with_seed(7);
+    let mut times: Vec<String> = Vec::new();
+    for _ in 0..200 {
+        let zone =
+            ["UTC", "Europe/Amsterdam", "Asia/Kathmandu", "Africa/Monrovia"][random.usize(..4)];
+        let from = "SELECT to_json(t)::text, to_json(t AT TIME ZONE 'UTC')::text, t::text
+                      FROM (SELECT 'epoch'::timestamptz + $1::bigint * interval '1 microsecond') AS a (t)";
+        let seconds = match random.u8(..4) {
+            0 => random.i64(-210_866_803_200..-62_000_000_000),
+            1 => random.i64(200_000_000_000..9_224_318_016_000),
+            _ => random.i64(-10_000_000_000..10_000_000_000),
+        };
+        client.batch_execute(&format!("SET TimeZone = '{zone}'")).unwrap();
+        let row =
+            client.query_one(from, &[&(seconds * 1_000_000 + random.i64(0..1_000_000))]).unwrap();
+        times.extend((0..3).map(|n| row.get::<_, String>(n).trim_matches('"').to_owned()));
+    }
+    client.batch_execute("SET TimeZone = 'UTC'").unwrap();
+    let held = [
+        "infinity",
+        "-infinity",
+        "4714-11-24T00:00:00+00:00 BC",
+        "294276-12-31T23:59:59.999999Z",
+        "2025-03-01",
+        "4714-11-23T23:00:00-01 BC",
+        "2025-03-01 10:00",
+        "2025-03-01T10:00:00.123456789+0530",
+        "2024-02-29T24:00:00",
+        "0001-01-01T00:00:00Z",
+        "0001-02-29T00:00:00 BC",
+        "2016-12-31T23:59:60Z",
+        "2025-03-01 10:00:00 UTC",
+    ];
+    times.extend(held.map(str::to_owned));
+    let stored = times.len();
+    // Of these some are refused by the server, and others are times that follow its settings or the day.
+    let refused = [
+        "4714-11-23T23:59:59Z BC",
+        "294277-01-01T00:00:00Z",
+        "2025-02-29",
+        "2025-13-01",
+        "0000-01-01",
+        "999999-01-01",
+        "2025-03-01T25:00:00Z",
+        "2025-03-01T24:00:01Z",
+        "2025-03-01T10:60:00Z",
+        "2025-03-01T10:00:61Z",
+        "2025-03-01T10:00:00+16",
+        "-0044-03-15T00:00:00Z",
+        "44-03-15",
+        "01/02/2025",
+        "20250301",
+        "1 Mar 2025",
+        "2025-03-01 tomorrow",
+        "2025-03-01T10:00:00 PST",
+        "2025-03-01T10:00:00Z AD",
+        "2025-03-01T10:00:00+1",
+        "12345678-01-01",
+        "2025-03-01 BC BC",
+        "2025-03-01T",
+        "2025-03-01T10:00:00.Z",
+        "+2025-03-01",
+        "2025-1-1",
+        "1e3",
+    ];
+    times.extend(refused.map(str::to_owned));
+    let row = |n: usize, time: &str| {
+        let id = format!("{:032x}", n + 1);
+        json!({"id": id, "role": "user", "content_text": time, "created_at": time, "valid_until": time}).to_string()
+    };
+    let rows: Vec<String> = times.iter().enumerate().map(|(n, time)| row(n, time)).collect();
+    let file = folder.write("times.jsonl", rows.join("\n"));
+    let answer = import(&database, &["jsonl", "--skip-broken", &file]);
+    let counts = ["turns: ", "broken records: "].map(|name| answer.count(name));
+    assert_eq!(counts, [stored as u64, refused.len() as u64], "{}{}", answer.out, answer.err);
+    let differ = "SELECT count(*) FROM memory_turns \
+        WHERE created_at IS DISTINCT FROM content_text::timestamptz OR valid_until IS DISTINCT FROM created_at";
+    assert_eq!(number(&database, differ), 0);
+}
+
+/// Turns of one message are a microsecond apart, which may lead to another year.
+#[test]
+fn the_last_time_of_an_export_is_stored() {
+    let database = Database::with_tables("import_last_time");
+    let folder = Folder::new("last_time");
+    let blocks = json!([{"type": "tool_result", "content": "a"}, {"type": "text", "text": "b"}]);
+    let record = json!({"type": "user", "uuid": "u", "sessionId": "s", "message": {"content": blocks},
+                        "timestamp": "9999-12-31T23:59:59.999999Z"});
+    let file = folder.write("s.jsonl", record.to_string());
+    import(&database, &["claude-code", &file]).expect_success();
+    let last = "SELECT max(created_at)::text FROM memory_turns WHERE role = 'user'";
+    let mut client = database.connect();
+    client.batch_execute("SET TimeZone = 'UTC'").unwrap();
+    let last: String = client.query_one(last, &[]).unwrap().get(0);
+    assert_eq!(last, "10000-01-01 00:00:00+00");
+}
+
 /// A number of JSON, at the limits of what jsonb holds and beyond them.
 fn random_number(random: &mut fastrand::Rng) -> String {
     let mut digits = |most: usize| -> String {

@@ -558,6 +558,7 @@ pub(super) fn append(text: &mut String, more: &str) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::json::value_in;
     use super::*;
     use crate::import::value::json;
 
@@ -578,9 +579,24 @@ mod tests {
             );
         }
         assert_eq!(timestamp(&Value::Null), Ok(None));
-        for wrong in
-            [json!("soon"), json!(1e300), json!(-1), json!(true), json!("+262000-01-01T00:00:00Z")]
-        {
+        let digits = value_in(b"1e400").unwrap();
+        for wrong in [
+            json!("soon"),
+            json!(1e300),
+            json!(-1e300),
+            json!(-1),
+            digits,
+            json!(true),
+            json!("+262000-01-01T00:00:00Z"),
+            json!("+262142-12-31T23:59:59-23:59"),
+            json!("-262143-01-01T00:00:00+23:59"),
+            json!("+99999999999-01-01"),
+            json!("10000-01-01"),
+            json!("-0044-03-15T00:00:00Z"),
+            json!("0044-03-15T00:00:00+00:00 BC"),
+            json!("2025-03-01 BC"),
+            json!("0000-00-00"),
+        ] {
             assert!(timestamp(&wrong).is_err(), "{wrong}");
         }
     }

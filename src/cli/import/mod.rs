@@ -16,6 +16,7 @@ mod restore;
 mod source;
 mod statements;
 mod store;
+mod time;
 mod value;
 mod writer;
 
@@ -489,7 +490,11 @@ impl MessageSink for Import<'_> {
                 set("payload", Some(payload.to_string()));
             }
             let created_at = turn.created_at;
-            let created_at = created_at.map(|at| at.to_rfc3339_opts(SecondsFormat::Micros, true));
+            let created_at = created_at.map(|at| {
+                // PostgreSQL takes the sign of a year of five digits for that of a time zone.
+                let text = at.to_rfc3339_opts(SecondsFormat::Micros, true);
+                text.trim_start_matches('+').to_owned()
+            });
             set("role", Some(role));
             set("created_at", created_at);
             set("token_count", turn.tokens.map(|tokens| tokens.to_string()));

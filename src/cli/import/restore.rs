@@ -10,6 +10,7 @@ use super::json::{LineColumn, whole_value_in};
 use super::lines::{Line, each_line};
 use super::message::{plain_text, without_null_characters};
 use super::store::{Columns, RowKind, StagedRow};
+use super::time::is_storable;
 use super::value::{Map, Value};
 
 /// Calls `take` with each row, or with what is wrong with it.
@@ -67,11 +68,12 @@ fn row(mut record: Map) -> Result<StagedRow, String> {
                 value => value.as_f64().is_some_and(|number| (number as f32).is_finite()),
             },
             ColumnKind::Json => true,
-            ColumnKind::Timestamp => value.as_str().is_some_and(|text| {
-                // The server knows more of them: years before the first, and of five digits.
-                matches!(text, "infinity" | "-infinity")
-                    || text.starts_with(|c: char| c.is_ascii_digit())
-            }),
+            ColumnKind::Timestamp => match value.as_str() {
+                Some(text) if !is_storable(text) => {
+                    return Err(format!("\"{}\" is not a time in ISO 8601: {value}", column.name));
+                }
+                text => text.is_some(),
+            },
         };
         if !fits {
             return Err(format!("\"{}\" has a value of another type", column.name));
