@@ -201,10 +201,12 @@ BEGIN
                 ' -- Read as 0.5, 0 or 1; correct those that mean something else.',
                 x ->> 'id', x ->> 'salience', t)),
         ('malformed_content_hashes', 'content_hash', 'turns whose content hash is not 64 lower-case hex digits',
-         format('SELECT %1$s AS id, %2$s FROM %3$s AS t WHERE %2$s OPERATOR(pg_catalog.!~) ''^[0-9a-f]{64}$'';',
+         format('SELECT %1$s AS id, %2$s FROM %3$s AS t WHERE (pg_catalog.octet_length(%2$s) OPERATOR(pg_catalog.=) 64'
+                ' AND %2$s OPERATOR(pg_catalog.~) ''^[0-9a-f]+$'') IS FALSE;',
                 x ->> 'id', x ->> 'content_hash', t)),
         ('stale_content_hashes', 'content_hash', 'turns whose content is not what was hashed',
-         format('SELECT %1$s AS id FROM %2$s AS t WHERE %3$s OPERATOR(pg_catalog.~) ''^[0-9a-f]{64}$'' AND NOT'
+         format('SELECT %1$s AS id FROM %2$s AS t WHERE (pg_catalog.octet_length(%3$s) OPERATOR(pg_catalog.=) 64'
+                ' AND %3$s OPERATOR(pg_catalog.~) ''^[0-9a-f]+$'') IS TRUE AND NOT'
                 ' COALESCE(%3$s OPERATOR(pg_catalog.=) graph_kernel.content_hash_or_null(%4$s), false);',
                 x ->> 'id', t, x ->> 'content_hash', x ->> 'content_text')),
         ('contents_not_text', 'content_text',

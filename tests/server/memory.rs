@@ -193,6 +193,34 @@ fn long_names_of_sessions_are_hashed_where_they_stand() {
     }
 }
 
+/// What stands in the place of a hash may be as long as a value, and hides no other that is none.
+#[test]
+fn long_hashes_are_told_by_their_lengths() {
+    let database = Database::with_tables("memory_hashes");
+    let mut client = database.connect();
+    client
+        .batch_execute(
+            "ALTER TABLE memory_turns DISABLE TRIGGER USER;
+             INSERT INTO memory_turns (id, content_text, content_hash)
+             SELECT gen_random_uuid(), 'x', h FROM (VALUES (repeat('a', 300000000)), ('b')) AS v (h)",
+        )
+        .unwrap();
+    let found = |name: &str| {
+        let query = format!(
+            "SELECT concat(count, ' ', hint) FROM graph_check() WHERE check_name = '{name}'"
+        );
+        let (answer, held) = measured(&mut database.connect(), &query);
+        assert!(held <= 64 * 1024, "{name} holds {held} KiB");
+        answer.unwrap()
+    };
+    let malformed = found("malformed_content_hashes");
+    let (count, hint) = malformed.split_once(' ').unwrap();
+    assert_eq!(count, "2");
+    let counted = format!("SELECT count(s.id)::text FROM ({}) AS s", hint.trim_end_matches(';'));
+    assert_eq!(answer(&mut client, &counted).as_deref(), Ok("2"), "{hint}");
+    assert_eq!(found("stale_content_hashes"), "0 ");
+}
+
 /// One turn that is too long ends no search of the others, whether it is found or stands beside what is.
 #[test]
 fn what_cannot_be_shown_is_left_out_of_what_is_found() {

@@ -1,5 +1,5 @@
--- Turns whose content hash is not 64 lower-case hex digits.
+-- Turns whose content hash is not 64 lower-case hex digits. The length first: a long text matches nothing.
 SELECT pg_catalog.count(*)
 FROM {turns} AS t
-WHERE ({t.content_hash} OPERATOR(pg_catalog.~) '^[0-9a-f]+$'::pg_catalog.text
-       AND pg_catalog.octet_length({t.content_hash}) OPERATOR(pg_catalog.=) 64) IS FALSE
+WHERE (pg_catalog.octet_length({t.content_hash}) OPERATOR(pg_catalog.=) 64
+       AND {t.content_hash} OPERATOR(pg_catalog.~) '^[0-9a-f]+$'::pg_catalog.text) IS FALSE
