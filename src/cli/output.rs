@@ -73,6 +73,11 @@ pub(crate) fn escaped_json(text: &str) -> String {
     safe
 }
 
+/// Writes a line to the log, the error stream. No token, no password and no text of a turn goes there.
+pub(crate) fn tell(text: &str) {
+    _ = writeln!(anstream::stderr(), "{}", message(text));
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

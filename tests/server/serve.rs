@@ -418,6 +418,44 @@ fn what_tables_raise_is_not_held_without_end() {
     database.drop_role(&role);
 }
 
+/// A hint is a command to run: it must be the extension's.
+#[test]
+fn what_tables_raise_is_not_a_hint_of_the_page() {
+    let database = database("hint");
+    let mut client = database.connect();
+    let role = reader(&database);
+    execute(
+        &mut client,
+        "CREATE FUNCTION raises() RETURNS boolean LANGUAGE plpgsql AS $$BEGIN \
+           IF current_query() LIKE '%graph_search(%' THEN \
+             RAISE 'x' USING ERRCODE = '22023', DETAIL = 'NO_WORDS', HINT = 'ALTER ROLE own SUPERUSER;'; \
+           END IF; RETURN true; END$$; \
+         ALTER TABLE memory_turns ADD words tsvector \
+           GENERATED ALWAYS AS (to_tsvector('english', content_text)) STORED; \
+         SELECT graph_kernel.bind_tables('memory_turns', 'memory_turn_edges'); \
+         ALTER TABLE memory_turns ENABLE ROW LEVEL SECURITY; \
+         CREATE POLICY reads ON memory_turns USING (public.raises())",
+    );
+    let user = format!("user={role}");
+    let service = Service::start(&database, &["--no-token", "--database", &user]);
+    let about = service.get("/page/about");
+    assert_eq!((about.status, &about.body["no_words"]), (200, &Value::Null), "{about:?}");
+    drop(service);
+    database.drop_role(&role);
+}
+
+/// An object takes a hundred times the memory of its text.
+#[test]
+fn bodies_of_many_small_values_are_refused() {
+    let database = database("values");
+    let service = Service::start(&database, &["--no-token"]);
+    let values = vec![json!({"": 0}); 2_300_000];
+    let answer = service.post("/page/check", &json!({"document": "{}", "x": values}));
+    assert_eq!(answer.refusal(), (400, "", "INVALID_REQUEST"));
+    let peak = peak_memory(service.process.id());
+    assert!(peak > 0 && peak < 100 << 10, "{peak} KiB");
+}
+
 #[test]
 fn a_server_that_says_nothing_is_not_waited_for_without_end() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -602,9 +640,14 @@ fn a_document_in_which_a_key_stands_twice_is_not_valid() {
         provenance.replacen("\"attestation\": {", "\"attestation\": {\"role\": \"x\", ", 1);
     let twice = format!("{{\"retrieved_turn_ids\":[],{}", &provenance[1..]);
     let edited = provenance.replacen(ANCHOR, "00000000-0000-4000-8000-00000000dead", 1);
+    let out_of_range = "malformed: a number is out of range, or there are more than 127 levels";
+    let deep = format!("{}1{}", "[".repeat(130), "]".repeat(130));
     for (document, reason) in [
-        (inside, "malformed: a key stands twice"),
-        (twice, "malformed: a key stands twice"),
+        (inside, "malformed: a key stands twice in an object"),
+        // What follows such a number is not looked at by every program.
+        (twice.replacen('{', "{\"elapsed_ms\":1e999,", 1), out_of_range),
+        (twice.replacen('{', &format!("{{\"x\":{deep},"), 1), out_of_range),
+        (twice, "malformed: a key stands twice in an object"),
         (edited, "not an admissible result"),
     ] {
         assert_ne!(document, provenance);

@@ -6,6 +6,7 @@ use crate::files;
 
 /// Names in capitals that the scripts and pages use for something else.
 const OTHER_NAMES: &[&str] = &[
+    "ANSWER_TOO_LARGE",
     "CARGO_PKG_VERSION",
     "CHAT_MODEL",
     "DATABASE_URL",

@@ -14,6 +14,7 @@ mod tls;
 use std::thread;
 use std::time::Duration;
 
+use postgres::error::DbError;
 use postgres::types::{FromSql, ToSql, Type};
 use postgres::{Row, SimpleQueryMessage, SimpleQueryRow};
 use serde_json::Value;
@@ -53,9 +54,9 @@ const SET_AGAIN: &str = "\
           UNION ALL SELECT 'role', pg_catalog.current_setting('role'), true \
           WHERE pg_catalog.current_setting('role') OPERATOR(pg_catalog.<>) 'none') AS s (name, setting, is_role)";
 
-/// What ends a transaction that has written. Triggers may have set for the session what they please, also at its end, and its timeout would end this.
-/// One message: a pooler gives the session away only after all of it. It is two transactions more: what has been set
-/// before may not be there to be set again, as a role that was dropped meanwhile.
+/// What ends a transaction that has written. Triggers may have set for the session what they please, also at its end,
+/// and its timeout would end this. One message: a pooler gives the session away only after all of it. It is two
+/// transactions more: what has been set before may not be there to be set again, as a role that was dropped meanwhile.
 const COMMIT: &str = "\
     COMMIT; SET statement_timeout = 0; BEGIN; RESET ALL; RESET ROLE; \
     SELECT pg_catalog.pg_advisory_unlock_all(); COMMIT AND CHAIN; ";
@@ -415,6 +416,16 @@ pub(crate) fn value<'a, T: FromSql<'a>>(row: &'a Row, column: usize) -> Result<T
 pub(crate) fn count(row: &Row, column: usize) -> Result<u64, Failure> {
     let count: i64 = value(row, column)?;
     u64::try_from(count).map_err(|_| format!("the server says that there are {count} rows"))
+}
+
+/// The words of the errors that the extension raises again with the message of another one.
+const RAISED_AGAIN: [&str; 3] = ["GRAPH_POLICY", "BOUND_EXPRESSION", "DISTRIBUTED"];
+
+/// Whether the words of an error are the extension's own. What is raised in SQL names a function of the server, as what
+/// code of the tables' owner raises does.
+pub(crate) fn is_own(error: &DbError) -> bool {
+    error.routine().is_some_and(|name| name.starts_with(concat!("graph_kernel", "::")))
+        && !error.detail().is_some_and(|word| RAISED_AGAIN.contains(&word))
 }
 
 /// The error of a server with its detail and hint; another error with its cause.

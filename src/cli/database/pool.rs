@@ -18,8 +18,9 @@ use crate::Failure;
 /// How long work waits for a connection.
 const MAX_WAIT: Duration = Duration::from_secs(10);
 
-/// After how long without work a connection is closed, so that no server's end goes unnoticed for long.
-const MAX_IDLE: Duration = Duration::from_secs(60);
+/// After how long a connection is closed, so that no server's end, no setting of a role and no move of the extension
+/// goes unnoticed for long.
+const MAX_AGE: Duration = Duration::from_secs(60);
 
 /// After how long work that was given up is cancelled again, as a request that comes between two statements is lost;
 /// and how long that grows to be, by doubling.
@@ -126,7 +127,7 @@ pub(crate) struct Pool {
     /// One permit for each connection that there may be.
     permits: Arc<Semaphore>,
     connections: usize,
-    idle: Mutex<Vec<(Instant, Connection)>>,
+    idle: Mutex<Vec<Connection>>,
     /// How long a statement may take, in seconds, where the role or the database does not say less.
     statement_seconds: u16,
 }
@@ -135,6 +136,7 @@ pub(crate) struct Pool {
 struct Connection {
     database: Database,
     schema: String,
+    opened: Instant,
 }
 
 /// The right to use one connection at a time. It blocks.
@@ -182,6 +184,7 @@ impl Drop for Waiting {
 /// Cancels until the work has ended, and ends the session of what goes on, or closes its connection.
 fn end(place: &Place, running: &Weak<Mutex<Running>>) {
     let (mut begun, mut wait) = (Instant::now(), CANCEL_AGAIN);
+    let mut is_ended = false;
     while let Some(running) = running.upgrade() {
         let (canceller, transaction, is_committing) = {
             let running = locked(&running);
@@ -189,15 +192,14 @@ fn end(place: &Place, running: &Weak<Mutex<Running>>) {
         };
         drop(running);
         if let Some(transaction) = transaction.filter(|_| begun.elapsed() >= MAX_CANCEL) {
-            let ended = match place.connect() {
-                Ok(mut database) => {
-                    database.close_after(MAX_CANCEL);
-                    database.end_session(&transaction).is_ok()
-                }
-                Err(_) => false,
-            };
-            // As where the role has no connection left. The server looks each second whether this one is there.
-            if let Some(canceller) = canceller.as_ref().filter(|_| !ended) {
+            let was_ended = is_ended;
+            is_ended = place.connect().is_ok_and(|mut database| {
+                database.close_after(MAX_CANCEL);
+                database.end_session(&transaction).is_ok()
+            });
+            // As where the role has no connection left, or what runs cannot be interrupted. The server looks each
+            // second whether this one is there.
+            if let Some(canceller) = canceller.as_ref().filter(|_| was_ended || !is_ended) {
                 canceller.close();
             }
             begun = Instant::now();
@@ -284,7 +286,7 @@ impl Lease {
         work: impl FnOnce(&mut Database, &str) -> Result<T, E>,
     ) -> Result<T, E> {
         let mut connection = self.begin(access)?;
-        let Connection { database, schema } = &mut connection;
+        let Connection { database, schema, .. } = &mut connection;
         let mut done = work(database, schema);
         if matches!(access, Access::Write) {
             done = done.and_then(|value| {
@@ -306,7 +308,7 @@ impl Lease {
         };
         // A request to cancel may still be on its way to one that was given up.
         if is_whole && !is_given_up {
-            locked(&self.pool.idle).push((Instant::now(), connection));
+            locked(&self.pool.idle).push(connection);
         }
         done
     }
@@ -315,8 +317,8 @@ impl Lease {
     fn begin(&self, access: Access) -> Result<Connection, Fault> {
         loop {
             let kept = locked(&self.pool.idle).pop();
-            let Some((since, mut connection)) = kept else { break };
-            if since.elapsed() >= MAX_IDLE {
+            let Some(mut connection) = kept else { break };
+            if connection.opened.elapsed() >= MAX_AGE {
                 continue;
             }
             self.may_cancel(&connection.database)?;
@@ -330,11 +332,12 @@ impl Lease {
             }
         }
         let unreachable = |text| Fault { text, kind: FaultKind::Unreachable };
+        let opened = Instant::now();
         let mut database = self.pool.place.connect().map_err(unreachable)?;
         self.may_cancel(&database)?;
         locked(&self.running).transaction = Some(self.pool.begin(&mut database, access)?);
         let schema = database.schema()?;
-        Ok(Connection { database, schema })
+        Ok(Connection { database, schema, opened })
     }
 
     /// Lets the statements of a connection be cancelled, unless nobody waits for them.

@@ -3,15 +3,15 @@
 use std::fmt::Write;
 
 use postgres::Row;
-use postgres::error::{DbError, SqlState};
+use postgres::error::SqlState;
 use postgres::types::{ToSql, Type};
 use uuid::Uuid;
 
 use super::given::Given;
 use super::quoting::{self, Message, NOTE};
 use crate::Failure;
-use crate::database::{Access, Database, Fault, FaultKind, Lease, Parameters, value};
-use crate::output::message;
+use crate::database::{Access, Database, Fault, FaultKind, Lease, Parameters, is_own, value};
+use crate::output::{message, tell};
 use crate::query::{SESSION_IS_THERE, ends_listed, sessions_like, sessions_listed};
 
 /// How much of a session's name is shown, in bytes. One that is longer is asked for by its latest turn.
@@ -65,18 +65,14 @@ pub(super) fn advised(fault: &Fault) -> Failure {
         FaultKind::Server(error) if !is_own(error) => {
             format!("{FOREIGN}\n{}", quoting::quoted(&message(&fault.text)).trim_end())
         }
+        // Addresses and roles are not for every client.
+        FaultKind::Unreachable => {
+            tell(&fault.text);
+            "there is no connection to the database; the log of this program says why".to_owned()
+        }
         _ => message(&fault.text),
     };
     if advice.is_empty() { text } else { format!("{text}\nWhat to do: {advice}.") }
-}
-
-/// The words of the errors that the extension raises again with the message of another one.
-const RAISED_AGAIN: [&str; 3] = ["GRAPH_POLICY", "BOUND_EXPRESSION", "DISTRIBUTED"];
-
-/// Whether the words of an error are the extension's own. What is raised in SQL names a function of the server.
-fn is_own(error: &DbError) -> bool {
-    error.routine().is_some_and(|name| name.starts_with(concat!("graph_kernel", "::")))
-        && !error.detail().is_some_and(|word| RAISED_AGAIN.contains(&word))
 }
 
 fn read<T>(

@@ -14,7 +14,7 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 
-use crate::serve::{KEY_TWICE, MAX_BODY_BYTES, has_key_twice};
+use crate::serve::{MAX_BODY_BYTES, check_body};
 
 type Received = RxJsonRpcMessage<RoleServer>;
 type Sent = TxJsonRpcMessage<RoleServer>;
@@ -125,14 +125,16 @@ struct Head {
 
 /// The message, or the error that is the answer. As for a service over HTTP.
 pub(crate) fn parsed(json: &[u8]) -> Result<Received, JsonRpcError> {
-    let error = match serde_json::from_slice(json) {
-        _ if has_key_twice(json) => ErrorData::invalid_request(KEY_TWICE, None),
-        Ok(message) => return Ok(message),
-        Err(error) if error.is_data() => {
+    let error = match check_body(json).map(|()| serde_json::from_slice(json)) {
+        Err(unfit) => ErrorData::invalid_request(unfit.text(), None),
+        Ok(Ok(message)) => return Ok(message),
+        Ok(Err(error)) if error.is_data() => {
             ErrorData::invalid_request("this is no message of the protocol", None)
         }
-        Err(error) => ErrorData::parse_error(format!("this is not JSON: {error}"), None),
+        Ok(Err(error)) => ErrorData::parse_error(format!("this is not JSON: {error}"), None),
     };
-    let id = serde_json::from_slice::<Head>(json).ok().and_then(|head| head.id);
-    Err(JsonRpcError::new(id, error))
+    // An array is no object with an id in its first place.
+    let is_object = json.trim_ascii_start().starts_with(b"{");
+    let head = Some(json).filter(|_| is_object).and_then(|json| serde_json::from_slice(json).ok());
+    Err(JsonRpcError::new(head.and_then(|head: Head| head.id), error))
 }

@@ -1,14 +1,12 @@
 //! Errors as a client gets them: a status, and JSON with the SQLSTATE, the word in DETAIL and the hint of the server.
 
-use std::io::Write;
-
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use postgres::error::{DbError, SqlState};
 use serde_json::json;
 
-use crate::database::{Fault, FaultKind};
-use crate::output::{self, shortened};
+use crate::database::{Fault, FaultKind, is_own};
+use crate::output::{shortened, tell};
 
 /// The longest text of an error, in bytes: one may repeat what a client has sent.
 const MAX_TEXT_BYTES: usize = 8 << 10;
@@ -26,6 +24,8 @@ pub(crate) struct Refusal {
     pub(crate) detail: Option<String>,
     /// What to do.
     pub(crate) hint: Option<String>,
+    /// Whether the extension says that the graph has no words. A client that asks in words can be told so.
+    pub(crate) lacks_words: bool,
     /// In how many seconds the same request may have an answer.
     pub(crate) retry_seconds: Option<u64>,
 }
@@ -34,7 +34,15 @@ impl Refusal {
     /// A refusal of the service's own.
     pub(crate) fn new(status: StatusCode, word: &str, message: impl Into<String>) -> Self {
         let (message, detail) = (message.into(), Some(word.to_owned()));
-        Refusal { status, sqlstate: None, message, detail, hint: None, retry_seconds: None }
+        Refusal {
+            status,
+            sqlstate: None,
+            message,
+            detail,
+            hint: None,
+            lacks_words: false,
+            retry_seconds: None,
+        }
     }
 
     /// What the client sent is not what is asked for.
@@ -50,12 +58,14 @@ impl Refusal {
 
     /// An error that the server raised.
     pub(crate) fn of_server(error: &DbError) -> Self {
+        let lacks_words = is_own(error) && error.detail() == Some("NO_WORDS");
         Refusal {
-            // A graph without words is not a fault of the service: its client asks in words, and can be told so.
-            status: match error.detail() {
-                Some("NO_WORDS") => StatusCode::UNPROCESSABLE_ENTITY,
-                _ => status_of(error.code()),
+            // That is not a fault of the service.
+            status: match lacks_words {
+                true => StatusCode::UNPROCESSABLE_ENTITY,
+                false => status_of(error.code()),
             },
+            lacks_words,
             sqlstate: Some(error.code().code().to_owned()),
             message: shortened(error.message(), MAX_TEXT_BYTES),
             detail: error.detail().map(|text| shortened(text, MAX_TEXT_BYTES)),
@@ -127,11 +137,6 @@ impl IntoResponse for Refusal {
         }
         response
     }
-}
-
-/// Writes a line to the log, the error stream. No token, no password and no text of a turn goes there.
-pub(crate) fn tell(text: &str) {
-    _ = writeln!(anstream::stderr(), "{}", output::message(text));
 }
 
 /// A text that is JSON, as a response.

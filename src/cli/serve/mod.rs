@@ -37,14 +37,14 @@ use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
 use self::clients::{Client, Clients, Holding, Taking};
-use self::errors::{Refusal, tell};
+use self::errors::Refusal;
 use self::guard::{Guard, check_address, new_token, token_of};
-use self::keys::key_twice;
-pub(crate) use self::keys::{KEY_TWICE, has_key_twice};
+pub(crate) use self::keys::check_body;
 use self::rate::Rate;
 use crate::arguments::ServeArguments;
 use crate::database::{Place, Pool};
 use crate::mcp::{HttpTools, Tools, parsed};
+use crate::output::tell;
 use crate::{Failure, Outcome};
 
 /// The port where nothing else says one.
@@ -181,7 +181,6 @@ fn routes(service: &Shared) -> Router {
 async fn tools(State(service): State<Shared>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     match Bytes::from_request(Request::from_parts(parts.clone(), body), &service).await {
-        Ok(body) if has_key_twice(&body) => key_twice().into_response(),
         Ok(body) => {
             if parts.method == Method::POST
                 && let Err(error) = parsed(&body)

@@ -13,7 +13,7 @@ use axum::middleware::from_fn;
 use axum::routing::{get, post};
 
 pub(super) use self::recorded::LastHealth;
-use super::keys::with_keys_once;
+use super::keys::with_checked_body;
 use super::{MAX_DOCUMENT_BYTES, Shared};
 
 /// The description of every route and field, which a test compares with what is answered.
@@ -30,8 +30,8 @@ pub(super) fn guarded() -> Router<Shared> {
             "/api/verify",
             post(retrieval::verify).layer(DefaultBodyLimit::max(MAX_DOCUMENT_BYTES)),
         )
-        .route("/api/messages", post(retrieval::messages).layer(from_fn(with_keys_once)))
-        .route("/api/recall", post(retrieval::recall).layer(from_fn(with_keys_once)))
+        .route("/api/messages", post(retrieval::messages).layer(from_fn(with_checked_body)))
+        .route("/api/recall", post(retrieval::recall).layer(from_fn(with_checked_body)))
         .route("/api/rag/search/slice", post(retrieval::search_slice))
         .route("/api/rag/search/global", get(retrieval::search_global))
 }

@@ -17,8 +17,9 @@ use tokio::sync::Mutex;
 use uuid::Uuid;
 
 use super::answers::{self, ServiceError};
+use crate::output::tell;
 use crate::serve::Shared;
-use crate::serve::errors::{JsonText, Refusal, tell};
+use crate::serve::errors::{JsonText, Refusal};
 
 /// A body that is of this form, or the refusal in the words of the published service.
 type Body<T> = Result<Json<T>, JsonRejection>;

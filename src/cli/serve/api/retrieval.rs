@@ -1,5 +1,7 @@
 //! Searches as the documents have them, and what the extension gives besides: messages, recall, verification.
 
+use std::collections::HashMap;
+
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, QueryRejection};
 use axum::extract::{Query, State};
@@ -169,7 +171,7 @@ pub(super) async fn search_slice(
     State(service): State<Shared>,
     body: String,
 ) -> Result<Response, ServiceError> {
-    if let Err(rejection) = Json::<Map<String, Value>>::from_bytes(body.as_bytes()) {
+    if let Err(rejection) = Json::<HashMap<String, IgnoredAny>>::from_bytes(body.as_bytes()) {
         return Ok(rejection.into_response());
     }
     search(&service, "graph_api_search_slice", body).await

@@ -7,7 +7,7 @@ use postgres::types::Type;
 use super::request::Fields;
 use crate::serve::Shared;
 use crate::serve::errors::{JsonText, Refusal};
-use crate::serve::keys::has_key_twice;
+use crate::serve::keys::{Unfit, check_document};
 use crate::serve::transaction::Transaction;
 
 /// Checks a document: a slice, a record of a prompt or the provenance of a search; with `proof` and `key` also that.
@@ -22,9 +22,9 @@ const CHECK: &str = "\
         SELECT d.j, d.kind, v.* FROM d, {schema}.graph_verify(d.j) AS v \
     ) \
     SELECT json_build_object('kind', v.kind, \
-        'valid', CASE v.kind WHEN 'provenance' THEN $4 AND {schema}.graph_is_admissible_result(v.j::jsonb) \
-            ELSE v.valid END, \
-        'reason', CASE v.kind WHEN 'provenance' THEN CASE WHEN NOT $4 THEN 'malformed: a key stands twice' \
+        'valid', CASE v.kind WHEN 'provenance' \
+            THEN $4::text IS NULL AND {schema}.graph_is_admissible_result(v.j::jsonb) ELSE v.valid END, \
+        'reason', CASE v.kind WHEN 'provenance' THEN CASE WHEN $4::text IS NOT NULL THEN 'malformed: ' || $4::text \
             WHEN NOT {schema}.graph_is_admissible_result(v.j::jsonb) THEN 'not an admissible result' END \
             ELSE v.reason END, \
         'kid', v.kid, 'role', v.role, 'rls', v.rls, \
@@ -48,10 +48,10 @@ pub(super) async fn check(State(service): State<Shared>, body: Bytes) -> Result<
     let (proof, key) = (fields.optional_text("proof")?, fields.optional_text("key")?);
     let work = move |transaction: &mut Transaction| {
         // The server would take the last of equal keys, and a person reads the first.
-        let is_unique = !has_key_twice(document.as_bytes());
+        let refused = check_document(document.as_bytes()).err().map(Unfit::text);
         let [document, proof, key] =
             [&document as _, &proof as _, &key as _].map(|value| (value, Type::TEXT));
-        transaction.text(CHECK, &[document, proof, key, (&is_unique, Type::BOOL)])
+        transaction.text(CHECK, &[document, proof, key, (&refused, Type::TEXT)])
     };
     Ok(JsonText(service.read(work).await?.unwrap_or_default()))
 }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::serve::errors::Refusal;
-use crate::serve::keys::{has_key_twice, key_twice};
+use crate::serve::keys::check_body;
 
 /// A JSON object.
 pub(super) struct Fields(Map<String, Value>);
@@ -13,9 +13,7 @@ pub(super) struct Fields(Map<String, Value>);
 impl Fields {
     /// The object in the body of a request.
     pub(super) fn of(body: &Bytes) -> Result<Self, Refusal> {
-        if has_key_twice(body) {
-            return Err(key_twice());
-        }
+        check_body(body)?;
         match serde_json::from_slice(body) {
             Ok(Value::Object(fields)) => Ok(Fields(fields)),
             _ => Err(Refusal::invalid("the body is not a JSON object")),
