@@ -214,7 +214,7 @@ impl<'a> PgStore<'a> {
             let take = |left: Option<usize>, bytes| left.and_then(|left| left.checked_sub(bytes));
             let before = left;
             left = known.into_iter().fold(left, take);
-            // A payload that is too long to be written out is read as an empty text. One that is known to be is not read.
+            // A payload that is too long to be written out is read as an empty text. What is known to be is not read.
             let is_empty = |payload: Option<&str>| payload.is_some_and(str::is_empty);
             let is_too_long = left.is_some() && row.text(3, is_empty);
             let bytes = if is_too_long { usize::MAX } else { known.into_iter().sum() };

@@ -125,8 +125,8 @@ impl TextType for JsonbText {
     }
 }
 
-/// The longest text that is made of a json or, by [`StoredJsonb::text`], of a jsonb, in bytes; those that escapes add are
-/// not counted.
+/// The longest text that is made of a json or, by [`StoredJsonb::text`], of a jsonb, in bytes; those that escapes add
+/// are not counted.
 pub const MAX_JSON_TEXT_BYTES: usize = 64 * 1024 * 1024;
 
 /// An argument of the SQL type `jsonb` as it is stored.
