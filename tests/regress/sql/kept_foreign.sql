@@ -215,5 +215,15 @@ SELECT 1, i, i, 'e' || i, 1, CASE i WHEN 1 THEN 's' WHEN 2 THEN 'other' ELSE '7'
   FROM generate_series(1, 4) AS i;
 SELECT kind, left(key, 20) AS key, count FROM graph_kernel.references('{"owner": "mallory"}') WHERE kind <> 'atom';
 SELECT kind, left(key, 20) AS key, count FROM graph_kernel.references('{"sessions": ["s"]}') WHERE kind = 'event';
+
+-- A store that somebody has made by hand may have any kind: what is too long for one is not shown.
+CREATE SCHEMA by_hand;
+CREATE TABLE by_hand.kept (LIKE own.slice_store INCLUDING INDEXES);
+SELECT graph_kernel.bind_store('by_hand.kept');
+INSERT INTO by_hand.kept (key, document, kind, graph, role, rls, anchor, turns, kept_by, kept_at)
+SELECT repeat('a', 64), '', repeat('k', 5000), 'g', 'r', false, id, ARRAY[id], 'r', '2026-01-01'
+  FROM memory_turns WHERE session_id = 's' LIMIT 1;
+SELECT kind, place, left(key, 5) AS key, count FROM graph_kernel.references('{"sessions": ["s"]}') WHERE place = 'by_hand.kept'::regclass;
+SELECT kind, left(key, 5) AS key FROM graph_kernel.kept;
 \c :before
 DROP DATABASE kept_foreign;
