@@ -457,6 +457,63 @@ fn roles_are_stored_by_the_names_that_the_kernel_knows() {
 }
 
 #[test]
+fn a_message_that_does_not_say_who_speaks_is_a_broken_record() {
+    let database = Database::with_tables("import_speakers");
+    let folder = Folder::new("speakers");
+    let chat = |message: Value| json!({"id": "c", "history": {"messages": {"a": message}}});
+    let librechat = |message: Value| json!({"conversationId": "c", "messages": [message]});
+    let rollout = |payload: Value| json!({"type": "response_item", "payload": payload});
+    let text = json!([{"type": "output_text", "text": "x"}]);
+    let files = [
+        ("openwebui", chat(json!({"id": "a", "content": "x"})), "no \"role\""),
+        ("openwebui", chat(json!({"content": "x", "role": "", "model": "m"})), "\"role\" is empty"),
+        ("openwebui", chat(json!({"content": "x", "models": ["m"]})), "no \"role\""),
+        (
+            "librechat",
+            librechat(json!({"messageId": "a", "text": "x", "sender": "User"})),
+            "no \"isCreatedByUser\"",
+        ),
+        (
+            "librechat",
+            librechat(json!({"messageId": "a", "text": "x", "isCreatedByUser": null})),
+            "no \"isCreatedByUser\"",
+        ),
+        (
+            "librechat",
+            librechat(json!({"messageId": "a", "text": "x", "isCreatedByUser": "true"})),
+            "\"isCreatedByUser\" is neither true nor false",
+        ),
+        ("codex", rollout(json!({"type": "message", "content": text})), "no \"role\""),
+        (
+            "codex",
+            rollout(json!({"type": "message", "role": 7, "content": text})),
+            "\"role\" is not text",
+        ),
+        ("codex", json!({"type": "message", "role": "", "content": text}), "\"role\" is empty"),
+    ];
+    for (format, content, why) in files {
+        let file = folder.write("file.jsonl", content.to_string());
+        let answer = import(&database, &[format, &file]);
+        assert_eq!(
+            (answer.status, answer.count("broken records: ")),
+            (1, 1),
+            "{format} {content}\n{}{}",
+            answer.out,
+            answer.err
+        );
+        assert!(answer.err.contains(why), "{format} {content}\n{}", answer.err);
+    }
+    assert_eq!(number(&database, "SELECT count(*) FROM memory_turns"), 0);
+
+    // What only an answer has says it as well.
+    let messages = json!({"a": {"content": "x", "model": "m"},
+                          "b": {"output": [{"type": "message", "content": text}]}});
+    let file = json!({"id": "c", "history": {"messages": messages}}).to_string();
+    import(&database, &["openwebui", &folder.write("file.json", file)]).expect_success();
+    assert_eq!(number(&database, "SELECT count(*) FROM memory_turns WHERE role = 'assistant'"), 2);
+}
+
+#[test]
 fn times_of_rows_are_those_that_the_server_stores_or_broken_records() {
     let database = Database::with_tables("import_row_times");
     let folder = Folder::new("row_times");
@@ -827,7 +884,8 @@ fn deep_and_long_documents_are_read_within_bounds() {
         for n in 0..depth {
             let parent = n.checked_sub(1).map_or("null".to_owned(), |n| format!("\"m{n}\""));
             text += &format!(
-                "{{\"messageId\":\"m{n}\",\"parentMessageId\":{parent},\"text\":\"x\",\"children\":["
+                "{{\"messageId\":\"m{n}\",\"parentMessageId\":{parent},\"text\":\"x\",\"isCreatedByUser\":true,\
+                 \"children\":["
             );
         }
         text + &"]}".repeat(depth) + "]}"

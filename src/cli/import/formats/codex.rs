@@ -9,7 +9,7 @@ use kernel::graph::edge::EdgeType;
 use super::super::json::value_in;
 use super::super::lines::{Line, each_line};
 use super::super::message::{
-    ImportedTurn, Message, call_id, in_turns, is_call, is_output, object, plain, short_id,
+    ImportedTurn, Message, call_id, in_turns, is_call, is_output, object, plain, short_id, text_of,
     timestamp,
 };
 use super::super::value::{Map, Value};
@@ -121,11 +121,15 @@ impl Session {
         if kind == "ghost_snapshot" {
             return Ok(Vec::new());
         }
-        let role = item["role"].as_str().filter(|role| !role.is_empty()).unwrap_or("assistant");
+        // Only messages have a role: other items are what the model does, and results.
+        let role = match kind {
+            "message" => text_of(item, "role")?,
+            _ => "assistant".to_owned(),
+        };
         let id = number.to_string();
         let is_result = is_output(kind);
         let turn = ImportedTurn {
-            role: role.to_owned(),
+            role: role.clone(),
             content: String::new(),
             created_at: timestamp(at)?,
             tokens: None,

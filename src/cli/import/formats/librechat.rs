@@ -141,7 +141,12 @@ fn emit(
 
 fn messages(message: &Value) -> Result<Vec<Message>, String> {
     let id = id_of(message, "messageId")?;
-    let role = if message["isCreatedByUser"] == Value::Bool(true) { "user" } else { "assistant" };
+    let role = match message["isCreatedByUser"] {
+        Value::Bool(true) => "user",
+        Value::Bool(false) => "assistant",
+        Value::Null => return Err("no \"isCreatedByUser\"".to_owned()),
+        _ => return Err("\"isCreatedByUser\" is neither true nor false".to_owned()),
+    };
     let blocks = message["content"].as_array().map_or(&[][..], Vec::as_slice);
     let mut content = if blocks.is_empty() { plain(&message["text"]) } else { String::new() };
     for named in message["files"].as_array().into_iter().flatten() {

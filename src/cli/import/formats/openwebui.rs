@@ -132,9 +132,10 @@ fn turns(id: &str, message: &Value) -> Result<Vec<Message>, String> {
         append(&mut content, &file(named["type"].as_str().unwrap_or("file"), name));
     }
     append(&mut content, &plain(&message["error"]));
-    // Some answers were stored without a role.
+    // Some answers were stored without a role, but with what no question has.
+    let is_answer = message["model"].is_string() || !output.is_empty();
     let role = match &message["role"] {
-        Value::Null if message.is_object() => "assistant".to_owned(),
+        Value::Null if is_answer => "assistant".to_owned(),
         _ => text_of(message, "role")?,
     };
     let tokens = [&message["usage"]["completion_tokens"], &message["info"]["eval_count"]];
