@@ -5,9 +5,10 @@ use std::io::{self, Cursor};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Condvar, Mutex as BlockingMutex, MutexGuard, PoisonError};
-use std::task::Poll;
+use std::task::{Poll, ready};
 use std::thread;
 use std::time::Duration;
 
@@ -15,7 +16,9 @@ use futures_util::{SinkExt, TryStreamExt};
 use postgres::config::{SslMode, SslNegotiation, TargetSessionAttrs};
 use postgres::tls::MakeTlsConnect;
 use postgres::types::{ToSql, Type};
-use postgres::{CancelToken, Config, CopyInSink, Error, NoTls, Row, RowStream, SimpleQueryMessage};
+use postgres::{
+    AsyncMessage, CancelToken, Config, CopyInSink, Error, NoTls, Row, RowStream, SimpleQueryMessage,
+};
 use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
@@ -24,8 +27,8 @@ use tokio::sync::{Mutex, Notify};
 use tokio::time::timeout;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::Parameters;
 use super::stream::{Next, Stream};
+use super::{Parameters, turns_left_out};
 
 /// How long a cancel is waited for, from connecting until the server has closed the connection.
 const MAX_CANCEL: Duration = Duration::from_secs(5);
@@ -39,6 +42,9 @@ const MAX_CLOSE: Duration = Duration::from_secs(5);
 
 /// The connection's own part of the driver, which has to run for anything to be answered.
 type Connection = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
+
+/// How many turns the extension has last said are left out of an answer. Other notices are not kept.
+type LeftOut = Arc<AtomicU64>;
 
 /// Where a server is.
 #[derive(Clone, Debug)]
@@ -55,6 +61,7 @@ pub(super) struct Client {
     /// None after its end.
     connection: Option<Connection>,
     closing: Arc<Notify>,
+    left_out: LeftOut,
 }
 
 /// What cancels the statement that runs on a connection, and closes it.
@@ -124,6 +131,7 @@ async fn open<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     stream: S,
     name: &str,
     tls: Option<MakeRustlsConnect>,
+    left_out: LeftOut,
 ) -> Result<(postgres::Client, Connection), NoConnection> {
     let next = match (config.get_ssl_mode(), config.get_ssl_negotiation()) {
         (SslMode::Disable, _) => Next::MESSAGE,
@@ -134,15 +142,33 @@ async fn open<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     match tls {
         None => {
             let (client, connection) = config.connect_raw(stream, NoTls).await?;
-            Ok((client, Box::pin(connection)))
+            Ok((client, running(connection, left_out)))
         }
         Some(mut connector) => {
             let Ok(tls) = MakeTlsConnect::<Stream<S>>::make_tls_connect(&mut connector, name);
             let tls = Stream::new(tls, Next::MESSAGE);
             let (client, connection) = config.connect_raw(stream, tls).await?;
-            Ok((client, Box::pin(connection)))
+            Ok((client, running(connection, left_out)))
         }
     }
+}
+
+/// The driver's own part until it ends.
+fn running<S, T>(mut connection: postgres::Connection<S, T>, left_out: LeftOut) -> Connection
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    Box::pin(poll_fn(move |context| {
+        while let Some(message) = ready!(connection.poll_message(context)?) {
+            if let AsyncMessage::Notice(notice) = message
+                && let Some(turns) = turns_left_out(&notice)
+            {
+                left_out.store(turns, Ordering::Relaxed);
+            }
+        }
+        Poll::Ready(Ok(()))
+    }))
 }
 
 impl Client {
@@ -153,16 +179,23 @@ impl Client {
         name: &str,
         tls: Option<MakeRustlsConnect>,
     ) -> Result<(Self, Canceller), NoConnection> {
-        let runtime = new_runtime();
+        let (runtime, left_out) = (new_runtime(), LeftOut::default());
         let opened = async {
             match &address {
                 Address::Socket(path) => {
-                    open(config, UnixStream::connect(path).await?, name, tls.clone()).await
+                    open(
+                        config,
+                        UnixStream::connect(path).await?,
+                        name,
+                        tls.clone(),
+                        Arc::clone(&left_out),
+                    )
+                    .await
                 }
                 Address::Tcp(address) => {
                     let stream = TcpStream::connect(address).await?;
                     set_options(&stream, config)?;
-                    open(config, stream, name, tls.clone()).await
+                    open(config, stream, name, tls.clone(), Arc::clone(&left_out)).await
                 }
             }
         };
@@ -184,7 +217,7 @@ impl Client {
             asking: Arc::default(),
         };
         let (client, connection) = (Some(client), Some(connection));
-        let mut client = Client { runtime, client, connection, closing };
+        let mut client = Client { runtime, client, connection, closing, left_out };
         client.check_attributes(config.get_target_session_attrs())?;
         Ok((client, canceller))
     }
@@ -206,6 +239,11 @@ impl Client {
 
     pub(super) fn is_closed(&self) -> bool {
         self.connection.is_none() || self.client.as_ref().is_none_or(postgres::Client::is_closed)
+    }
+
+    /// How many turns are left out of what was asked since this was called before.
+    pub(super) fn take_left_out(&self) -> u64 {
+        self.left_out.swap(0, Ordering::Relaxed)
     }
 
     /// Waits for what the client was asked.

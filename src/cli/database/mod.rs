@@ -33,7 +33,7 @@ pub(crate) type Parameters<'a> = &'a [(&'a (dyn ToSql + Sync), Type)];
 /// What every transaction of the program sets.
 const LOCAL_SETTINGS: &str = "\
     SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO'; \
-    SET LOCAL client_connection_check_interval = '1s'";
+    SET LOCAL client_connection_check_interval = '1s'; SET LOCAL client_min_messages = 'notice'";
 
 /// The isolation level in which each statement has a snapshot of its own.
 pub(crate) const READ_COMMITTED: &str = "READ COMMITTED";
@@ -329,6 +329,17 @@ impl Database {
         Ok(list)
     }
 
+    /// The same, and how many turns the extension has left out of them, as they are too long.
+    pub(crate) fn rows_that_fit(
+        &mut self,
+        query: &str,
+        parameters: Parameters,
+    ) -> Result<(Vec<Row>, u64), QueryError> {
+        self.client().take_left_out();
+        let rows = self.rows(query, parameters)?;
+        Ok((rows, self.client().take_left_out()))
+    }
+
     /// The rows of a query that ends the transaction, with nothing left that code of users has set for the session.
     pub(crate) fn last_query(
         &mut self,
@@ -426,6 +437,12 @@ const RAISED_AGAIN: [&str; 3] = ["GRAPH_POLICY", "BOUND_EXPRESSION", "DISTRIBUTE
 pub(crate) fn is_own(error: &DbError) -> bool {
     error.routine().is_some_and(|name| name.starts_with(concat!("graph_kernel", "::")))
         && !error.detail().is_some_and(|word| RAISED_AGAIN.contains(&word))
+}
+
+/// How many turns are left out of an answer, where a notice of the extension says that.
+fn turns_left_out(notice: &DbError) -> Option<u64> {
+    let turns = notice.message().split(' ').next()?.parse().ok()?;
+    (is_own(notice) && notice.detail() == Some("TURN_LEFT_OUT")).then_some(turns)
 }
 
 /// The error of a server with its detail and hint; another error with its cause.

@@ -287,7 +287,7 @@ fn recall(lease: &Lease, given: &Given) -> Result<String, Failure> {
     }
     let filter = given.object("filter")?.unwrap_or_else(|| "{}".to_owned());
     let (policy, columns) = (given.policy("recall")?, columns(given)?);
-    let rows = read(lease, |database, schema| {
+    let (rows, left_out) = read(lease, |database, schema| {
         let query = format!(
             "SELECT {columns}{ORIGIN} \
              FROM {schema}.graph_recall($1, $2, $3::text::{schema}.slice_policy, NULL::uuid, $4::text::jsonb) AS m \
@@ -299,17 +299,21 @@ fn recall(lease: &Lease, given: &Given) -> Result<String, Failure> {
             (&policy, Type::TEXT),
             (&filter, Type::TEXT),
         ];
-        Ok(database.rows(&query, parameters)?)
+        Ok(database.rows_that_fit(&query, parameters)?)
     })?;
+    let (turns, verb) = if left_out == 1 { ("turn", "is") } else { ("turns", "are") };
+    let too_long = match left_out {
+        0 => String::new(),
+        _ => format!("\n{left_out} {turns} {verb} left out, as what is stored there is too long."),
+    };
     if rows.is_empty() {
-        return Ok(
-            "Nothing that is stored fits. Other words may: those that the answer would have."
-                .to_owned(),
-        );
+        let nothing =
+            "Nothing that is stored fits. Other words may: those that the answer would have.";
+        return Ok(nothing.to_owned() + &too_long);
     }
     let head =
         format!("{} messages around what fits the question; the best hit comes last.", rows.len());
-    result(given, &head, &with_origin(&rows)?)
+    result(given, &(head + &too_long), &with_origin(&rows)?)
 }
 
 fn why(lease: &Lease, given: &Given) -> Result<String, Failure> {
