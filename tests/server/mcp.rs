@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::cluster::send_signal;
 use crate::common::database::Database;
 use crate::common::lack;
 use crate::import::pooler::{Pooler, SETTING_TRIGGERS};
@@ -763,7 +764,7 @@ fn a_client_that_cancels_and_leaves_leaves_a_pooler_to_the_others() {
     owner
         .batch_execute("INSERT INTO memory_turns (id, session_id) VALUES (gen_random_uuid(), 's')")
         .unwrap();
-    for _ in 0..3 {
+    for is_told in [false, true, false] {
         let mut client = Client::start(&mut pooler.command(&database, &["mcp"]));
         let mut transaction = owner.transaction().unwrap();
         transaction.batch_execute("LOCK TABLE memory_turns IN ACCESS EXCLUSIVE MODE").unwrap();
@@ -772,7 +773,14 @@ fn a_client_that_cancels_and_leaves_leaves_a_pooler_to_the_others() {
         std::thread::sleep(Duration::from_secs(1));
         client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
                             "params": {"requestId": 100}}));
-        client.end();
+        match is_told {
+            true => {
+                std::thread::sleep(Duration::from_millis(10));
+                send_signal("TERM", client.process.id());
+                assert!(client.process.wait().unwrap().success());
+            }
+            false => client.end(),
+        }
         transaction.rollback().unwrap();
         pooler.settings(&database);
     }

@@ -24,6 +24,7 @@ use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, Stream
 pub(crate) use self::lines::parsed;
 use crate::arguments::McpArguments;
 use crate::database::{Lease, Place, Pool};
+use crate::serve::end_asked_for;
 use crate::{Failure, Outcome};
 
 /// What a client is told of the server as a whole.
@@ -111,7 +112,7 @@ impl ServerHandler for Tools {
     }
 }
 
-/// Answers on standard input and output until the input ends.
+/// Answers on standard input and output until the input ends, or the program is told to end.
 pub(crate) fn mcp(arguments: McpArguments) -> Result<Outcome, Failure> {
     let place = Place::of(&arguments.connection, "DATABASE_URL")?;
     let pool = Arc::new(Pool::new(place, CONNECTIONS, STATEMENT_SECONDS));
@@ -125,10 +126,13 @@ pub(crate) fn mcp(arguments: McpArguments) -> Result<Outcome, Failure> {
             .serve(lines::Lines::new(tokio::io::stdin(), tokio::io::stdout()))
             .await
             .map_err(|error| format!("no client of MCP on the standard input: {error}"))?;
-        service.waiting().await.map_err(|error| error.to_string())
+        tokio::select! {
+            ended = service.waiting() => ended.map(|_| ()).map_err(|error| error.to_string()),
+            asked = end_asked_for() => asked,
+        }
     });
     // A read of the standard input cannot be ended. The connections close here, outside of the runtime.
     runtime.shutdown_background();
     drop(pool);
-    ended.map(|_| Outcome::Success)
+    ended.map(|()| Outcome::Success)
 }

@@ -274,8 +274,9 @@ async fn accept(listener: TcpListener, routes: Router) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Waits until the program is told to end.
 #[cfg(unix)]
-async fn end_asked_for() -> Result<(), Failure> {
+pub(crate) async fn end_asked_for() -> Result<(), Failure> {
     use tokio::signal::unix::{SignalKind, signal};
     let failed = |error: std::io::Error| error.to_string();
     let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
@@ -286,7 +287,7 @@ async fn end_asked_for() -> Result<(), Failure> {
 }
 
 #[cfg(not(unix))]
-async fn end_asked_for() -> Result<(), Failure> {
+pub(crate) async fn end_asked_for() -> Result<(), Failure> {
     tokio::signal::ctrl_c().await.map_err(|error| error.to_string())
 }
 
