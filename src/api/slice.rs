@@ -97,6 +97,7 @@ fn graph_slice_edges(
     let policy = Policy::required(policy).or_raise();
     let Some(anchor) = anchor else { return TableIterator::new(|_| {}) };
     let taken = ReadSlice::at(from_sql_uuid(anchor), &policy).or_raise();
+    taken.reader.check_settled().or_raise();
     let edges = taken.slice.edges;
     TableIterator::new(move |put| {
         for edge in edges {
@@ -131,7 +132,9 @@ fn graph_messages(
     TableIterator::new(move |put| {
         let taken = ReadSlice::with_times(from_sql_uuid(anchor), &policy).or_raise();
         let mut cumulative = 0;
-        for (n, (selected, message)) in (1..).zip(taken.messages().or_raise()) {
+        let messages = taken.messages().or_raise();
+        taken.reader.check_settled().or_raise();
+        for (n, (selected, message)) in (1..).zip(messages) {
             let SelectedTurn { turn, part, tokens, .. } = selected;
             cumulative += i64::from(*tokens);
             put((
@@ -162,7 +165,9 @@ fn graph_slice_draw(
     let format = drawing_format(&format?).or_raise();
     let options = drawing_options(&options?.0).or_raise();
     let taken = ReadSlice::at(from_sql_uuid(anchor?), &policy).or_raise();
-    Some(Text(taken.picture(format, options).or_raise()))
+    let picture = taken.picture(format, options).or_raise();
+    taken.reader.check_settled().or_raise();
+    Some(Text(picture))
 }
 
 extension_sql!(

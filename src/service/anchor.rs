@@ -31,8 +31,20 @@ pub fn find_anchor(
     embedding: impl FnOnce() -> Result<Option<Vec<Option<f32>>>, SqlError>,
 ) -> Result<Option<ChosenAnchor>, SqlError> {
     let reader = GraphReader::current()?;
+    let found = find_by(&reader, turn, session, embedding);
+    // Also where it says that something is missing.
+    reader.check_settled()?;
+    found
+}
+
+fn find_by(
+    reader: &GraphReader,
+    turn: Option<TurnId>,
+    session: Option<&str>,
+    embedding: impl FnOnce() -> Result<Option<Vec<Option<f32>>>, SqlError>,
+) -> Result<Option<ChosenAnchor>, SqlError> {
     if let Some(turn) = turn {
-        return check_exists(&reader, turn).map(|()| Some((turn, AnchorStrategy::Explicit)));
+        return check_exists(reader, turn).map(|()| Some((turn, AnchorStrategy::Explicit)));
     }
     if let Some(session) = session {
         let session = bounded_name(session, &check_interrupts);
@@ -53,7 +65,7 @@ pub fn find_anchor(
         };
     }
     if let Some(embedding) = embedding()? {
-        return match nearest(&reader, &embedding)? {
+        return match nearest(reader, &embedding)? {
             None => Err(no_turn(
                 "no turn with an embedding was found".to_owned(),
                 Word::EmbeddingNotFound,
@@ -81,7 +93,9 @@ fn no_turn(message: String, word: Word, hint: &str) -> SqlError {
 pub fn latest_turns(session: Option<&str>, limit: u32) -> Result<Vec<DatedTurn>, SqlError> {
     let reader = GraphReader::current()?;
     let session = session.map(|name| bounded_name(name, &check_interrupts));
-    reader.searcher().latest(session.as_deref(), limit)
+    let turns = reader.searcher().latest(session.as_deref(), limit)?;
+    reader.check_settled()?;
+    Ok(turns)
 }
 
 fn check_exists(reader: &GraphReader, turn: TurnId) -> Result<(), SqlError> {

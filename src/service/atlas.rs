@@ -41,7 +41,7 @@ impl AnchoredSlices {
         anchors.sort_unstable();
         anchors.dedup();
         let reader = GraphReader::for_policy(policy)?;
-        let slices = reader.ask(policy.needs(), |store| {
+        let slices = reader.ask_settled(policy.needs(), |store| {
             let mut slicer = Slicer::new(store, policy, limits());
             let mut slices = SliceSetsBuilder::default();
             let mut next = &anchors[..];

@@ -49,7 +49,7 @@ pub fn audit(
     let reader = GraphReader::current()?;
     let contents = Contents::new(reader.graph())?;
     reader.hinting(|| contents.audit(limit, put));
-    Ok(())
+    reader.check_settled()
 }
 
 fn expect_count(limit: i64) -> Result<(), SqlError> {
@@ -109,5 +109,7 @@ fn with_contents_of<T>(
     let reader = GraphReader::of(table.graph)?;
     let contents = Contents::to_write(reader.graph())?;
     contents.expect_turns(table.turns)?;
-    reader.hinting(|| act(&contents))
+    let result = reader.hinting(|| act(&contents))?;
+    reader.check_settled()?;
+    Ok(result)
 }

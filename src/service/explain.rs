@@ -18,7 +18,7 @@ use crate::pg::interrupts::check_interrupts;
 /// # Errors
 /// As for the slice; 54000 also where a turn has very many children.
 pub fn explanation(anchor: TurnId, policy: &SlicePolicy) -> Result<Explanation, SqlError> {
-    GraphReader::for_policy(policy)?.ask(policy.needs(), |store| {
+    GraphReader::for_policy(policy)?.ask_settled(policy.needs(), |store| {
         explain(store, policy, anchor, limits(), &check_interrupts).map_err(all_children)
     })
 }
@@ -30,7 +30,7 @@ pub fn explanation(anchor: TurnId, policy: &SlicePolicy) -> Result<Explanation, 
 pub fn reason_for(anchor: TurnId, turn: TurnId, policy: &SlicePolicy) -> Result<Why, SqlError> {
     let most_nodes = guc::max_nodes_limit();
     GraphReader::for_policy(policy)?
-        .ask(policy.needs(), |store| why(store, policy, anchor, turn, most_nodes, limits()))
+        .ask_settled(policy.needs(), |store| why(store, policy, anchor, turn, most_nodes, limits()))
 }
 
 /// Figures of the slice at an anchor, and how many characters its contents have.
@@ -38,7 +38,7 @@ pub fn reason_for(anchor: TurnId, turn: TurnId, policy: &SlicePolicy) -> Result<
 /// # Errors
 /// As [`explanation`]; the caller needs SELECT on the content's column.
 pub fn statistics(anchor: TurnId, policy: &SlicePolicy) -> Result<(Stats, Option<i64>), SqlError> {
-    GraphReader::for_policy(policy)?.ask(policy.needs(), |store| {
+    GraphReader::for_policy(policy)?.ask_settled(policy.needs(), |store| {
         let stats = stats(store, policy, anchor, limits()).map_err(all_children)?;
         let ids: Vec<_> = stats.slice.turns.iter().map(|selected| selected.turn.id).collect();
         let chars = store.content_chars(&ids)?;

@@ -68,7 +68,10 @@ fn keep_valid(table: &StoreTable, document: &Document) -> Result<String, SqlErro
     if is_new {
         return Ok(key);
     }
-    let Some(row) = store::row(table, &key) else { return Err(hidden_row(&key)) };
+    let Some(row) = store::row(table, &key) else {
+        table.check_settled()?;
+        return Err(hidden_row(&key));
+    };
     match fault_of(&row)? {
         Some(fault) => Err(other_row(table, &key, fault)),
         None => Ok(key),
@@ -102,10 +105,14 @@ pub enum Kept {
 /// What the store of a graph has under this key.
 ///
 /// # Errors
-/// As [`StoreTable::of`]. Raises 42501 where the caller may not read the store.
+/// 40001 where nothing is found by a snapshot that is older than the table; as [`StoreTable::of`]. Raises 42501 where
+/// the caller may not read the store.
 pub fn kept(graph: &str, key: &str) -> Result<Kept, SqlError> {
     let table = StoreTable::of(graph)?;
-    let Some(stored) = store::document(&table, key) else { return Ok(Kept::Missing) };
+    let Some(stored) = store::document(&table, key) else {
+        table.check_settled()?;
+        return Ok(Kept::Missing);
+    };
     let found = stored_document(key, &stored)?;
     Ok(found
         .map_or_else(|| Kept::Other(other_document(&table, key)), |(_, text)| Kept::Document(text)))
@@ -205,7 +212,7 @@ pub fn unfit(graph: &str, mut put: impl FnMut(String, &'static str)) -> Result<(
             ControlFlow::Break(())
         }
     });
-    refused
+    refused.and_then(|()| table.check_settled())
 }
 
 /// What does not fit in a row of the store.
@@ -229,7 +236,7 @@ fn fault_of(row: &StoredRow) -> Result<Option<&'static str>, SqlError> {
 }
 
 /// How many rows of a table refer to documents that the store of a graph has not; `None` where the table cannot be
-/// read.
+/// read, or is newer than the snapshot.
 ///
 /// # Errors
 /// As [`StoreTable::of`].
@@ -241,16 +248,21 @@ pub fn missing_references(
     let store = StoreTable::of(graph)?;
     let missing = || {
         let rows = PromotingRows::of(table, &json!({ "reference": column }))?;
-        Ok::<_, SqlError>(store::missing_references(&store, &rows))
+        let missing = store::missing_references(&store, &rows);
+        rows.check_settled().and_then(|()| store.check_settled())?;
+        Ok::<_, SqlError>(missing)
     };
     Ok(guarded(missing).and_then(Result::ok))
 }
 
-/// The keys that rows of a table refer to, each with their number; `None` where the table cannot be read.
+/// The keys that rows of a table refer to, each with their number; `None` where the table cannot be read, or is newer
+/// than the snapshot.
 pub fn references(table: pg_sys::Oid, column: &str) -> Option<Vec<(String, i64)>> {
     let counts = || {
         let rows = PromotingRows::of(table, &json!({ "reference": column }))?;
-        Ok::<_, SqlError>(store::references(&rows))
+        let counts = store::references(&rows);
+        rows.check_settled()?;
+        Ok::<_, SqlError>(counts)
     };
     guarded(counts)?.ok()
 }
@@ -290,7 +302,7 @@ pub fn rows(mut put: impl FnMut(KeptRow)) -> Result<(), SqlError> {
         }
         put(row);
     });
-    Ok(())
+    table.check_settled()
 }
 
 /// How many slices of the chosen graph are another role's, or were taken with other row security.
@@ -299,7 +311,8 @@ pub fn rows(mut put: impl FnMut(KeptRow)) -> Result<(), SqlError> {
 /// As [`rows`].
 pub fn of_others() -> Result<i64, SqlError> {
     let table = StoreTable::of(&guc::graph())?;
-    Ok(store::of_others(&table, Mine::of(&GraphReader::current()?).taken_by()))
+    let others = store::of_others(&table, Mine::of(&GraphReader::current()?).taken_by());
+    table.check_settled().map(|()| others)
 }
 
 /// What taking slices again has found.
@@ -317,12 +330,13 @@ pub struct Refreshed {
 /// before anything is written: what a transaction has written to may not be attested.
 ///
 /// # Errors
-/// 55000 where a slice is not attested; as [`StoreTable::of`] and [`GraphReader::current`]. Raises 42501 where the
-/// caller may not write to the store.
+/// 55000 where a slice is not attested; 40001 where the snapshot is older than the tables; as [`StoreTable::of`] and
+/// [`GraphReader::current`]. Raises 42501 where the caller may not write to the store.
 pub fn refresh(since: i64, most: i64) -> Result<Refreshed, SqlError> {
     let graph = guc::graph();
     let table = StoreTable::of(&graph)?;
-    let mine = Mine::of(&GraphReader::current()?);
+    let reader = GraphReader::current()?;
+    let mine = Mine::of(&reader);
     let keys = keys_of(&graph)?;
     let mut found = Vec::new();
     let (since, most) = (since.max(FIRST_MOMENT), most.clamp(0, MAX_BATCH));
@@ -340,6 +354,8 @@ pub fn refresh(since: i64, most: i64) -> Result<Refreshed, SqlError> {
             break;
         }
     }
+    // Else what is not found would be noted as gone.
+    reader.check_settled().and_then(|()| table.check_settled())?;
     let mut refreshed = Refreshed::default();
     for (key, now) in found {
         refreshed.taken += 1;

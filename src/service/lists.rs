@@ -46,7 +46,9 @@ pub fn sessions(
     name_end: Option<&str>,
     put: impl FnMut(Session),
 ) -> Result<(), SqlError> {
-    GraphReader::current()?.searcher().list_sessions(extent, name_end, put)
+    let reader = GraphReader::current()?;
+    reader.searcher().list_sessions(extent, name_end, put)?;
+    reader.check_settled()
 }
 
 /// Hands turns to `put`, the latest first.
@@ -61,7 +63,9 @@ pub fn turns(
     require_short("has_text", listed.text)?;
     let session = listed.session.map(|name| bounded_name(name, &check_interrupts));
     let listed = Listed { session: session.as_deref(), ..listed };
-    GraphReader::current()?.searcher().list_turns(extent, &listed, put)
+    let reader = GraphReader::current()?;
+    reader.searcher().list_turns(extent, &listed, put)?;
+    reader.check_settled()
 }
 
 /// Hands edges that lead to these turns to `put`, so many at most.
@@ -74,5 +78,7 @@ pub fn edges(
     put: impl FnMut(TurnId, TurnId, EdgeType),
 ) -> Result<(), SqlError> {
     let limit = extent(limit, 0, 0)?.limit;
-    GraphReader::current()?.searcher().list_edges(turns, limit, put)
+    let reader = GraphReader::current()?;
+    reader.searcher().list_edges(turns, limit, put)?;
+    reader.check_settled()
 }

@@ -201,7 +201,7 @@ fn stored_messages(
 ) -> Result<HashMap<TurnId, (Role, Message)>, SqlError> {
     let ids: Vec<TurnId> = messages.iter().map(|message| message.turn_id).collect();
     let reader = GraphReader::current()?;
-    let stored = reader.ask(Needs::default(), |store| {
+    reader.ask_settled(Needs::default(), |store| {
         let mut messages = store.messages(&ids)?;
         let (mut stored, mut twice) = (HashMap::with_capacity(ids.len()), None);
         store.turns(&ids, &mut |(turn, _)| {
@@ -219,9 +219,7 @@ fn stored_messages(
             Some(id) => Err(SqlError::from(SliceError::<SqlError>::DuplicateTurn(id))),
             None => Ok(stored),
         }
-    })?;
-    reader.check_tables()?;
-    Ok(stored)
+    })
 }
 
 fn wrong_count(what: &str, given: usize, messages: usize) -> SqlError {

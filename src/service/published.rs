@@ -46,7 +46,7 @@ fn read(body: &PublishedBody) -> Result<(Vec<Turn>, Vec<Edge>), SqlError> {
     }
     let reader = GraphReader::current()?;
     let (mut turns, mut edges) = (Vec::new(), Vec::new());
-    reader.ask(Needs::default(), |store| {
+    reader.ask_settled(Needs::default(), |store| {
         store.turns(ids, &mut |(turn, _)| {
             turns.push(turn);
             ControlFlow::Continue(())
@@ -60,7 +60,6 @@ fn read(body: &PublishedBody) -> Result<(Vec<Turn>, Vec<Edge>), SqlError> {
             ControlFlow::Continue(())
         })
     })?;
-    reader.check_tables()?;
     Ok((turns, edges))
 }
 

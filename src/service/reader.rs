@@ -83,6 +83,16 @@ impl GraphReader {
         self.graph.check_partitions()
     }
 
+    /// As [`GraphReader::check_tables`], and that the snapshot is not older than what the catalog says of them: what is
+    /// not attested says nothing of it otherwise.
+    ///
+    /// # Errors
+    /// 55000, 40001.
+    pub fn check_settled(&self) -> Result<(), SqlError> {
+        self.check_tables()?;
+        self.graph.check_settled()
+    }
+
     /// Whether another reader reads the same tables, of the same graph.
     pub fn has_tables_of(&self, other: &Self) -> bool {
         Rc::ptr_eq(&self.graph, &other.graph)
@@ -112,11 +122,29 @@ impl GraphReader {
         self.hinting(|| ask(&mut self.store(needs))).map_err(|error| self.locate(error.into()))
     }
 
-    /// Gives the error for an anchor that is not found a hint that names the graph and the table.
+    /// As [`GraphReader::ask`], for what is not attested: no other word says that the tables are newer.
+    ///
+    /// # Errors
+    /// Those of `ask`; as [`GraphReader::check_settled`].
+    pub fn ask_settled<T, E: Into<SqlError>>(
+        &self,
+        needs: Needs,
+        ask: impl FnOnce(&mut PgStore<'_>) -> Result<T, E>,
+    ) -> Result<T, SqlError> {
+        let answer = self.ask(needs, ask)?;
+        self.check_settled()?;
+        Ok(answer)
+    }
+
+    /// Gives the error for an anchor that is not found a hint that names the graph and the table; where it may be there
+    /// for a newer snapshot, the error that says so.
     pub fn locate(&self, error: SqlError) -> SqlError {
-        match error.is(Word::AnchorNotFound) {
-            true => error.hint(format!("The {}", self.graph.where_not_found())),
-            false => error,
+        if !error.is(Word::AnchorNotFound) {
+            return error;
+        }
+        match self.check_settled() {
+            Ok(()) => error.hint(format!("The {}", self.graph.where_not_found())),
+            Err(unsettled) => unsettled,
         }
     }
 
@@ -130,7 +158,7 @@ impl GraphReader {
     /// # Errors
     /// As any reading.
     pub fn snapshot(&self) -> Result<GraphSnapshot, SqlError> {
-        self.ask(Needs::default(), |store| store.snapshot())
+        self.ask_settled(Needs::default(), |store| store.snapshot())
     }
 
     /// The circumstances that an attestation states, as they are after reading.

@@ -71,6 +71,7 @@ pub fn recall(
         })?;
         let Some(at) = anchor.or(found.first().map(|hit| hit.id)) else {
             notice_too_long(all_left_out.iter());
+            reader.check_settled()?;
             return Ok(None);
         };
         let taken = ReadSlice::with_times_by(reader.clone(), at, &seeded)?;

@@ -145,9 +145,9 @@ impl Sought {
 /// Hands what names the turns that a filter finds in the graph of this name to `put`.
 ///
 /// # Errors
-/// 22023 for a filter that is none; 54000 where it finds more than can be held; else as a search, as
-/// [`StoreTable::of`] and [`RecorderTable::current`]. What others than the owners of these tables have made, rows that
-/// promote and traces, ends no call: what cannot be read has no count.
+/// 22023 for a filter that is none; 54000 where it finds more than can be held; 40001 where the snapshot is older than
+/// a table that is read; else as a search, as [`StoreTable::of`] and [`RecorderTable::current`]. What others than the
+/// owners of these tables have made, rows that promote and traces, ends no call: what cannot be read has no count.
 pub fn list(
     graph: &str,
     filter: &str,
@@ -162,6 +162,7 @@ pub fn list(
     }
     let reader = GraphReader::of(graph)?;
     let sought = Sought::of(&reader, &filter)?;
+    reader.check_settled()?;
     let count = Some(sought.turns.len() as i64);
     put(Reference { kind: "turn", place: reader.graph().turns_table(), key: None, count });
     let keys = documents(graph, &sought, &mut put)?;
@@ -176,15 +177,22 @@ pub fn list(
                 }
             })
         });
-        if !matches!(traces, Some(Ok(()))) {
-            put(Reference { kind: "trace", place, key: None, count: None });
+        match traces {
+            Some(Ok(Some(rows))) => rows.check_settled()?,
+            Some(Ok(None)) => {}
+            _ => put(Reference { kind: "trace", place, key: None, count: None }),
         }
     }
     for Promoting { place, columns, shown } in promoting {
         let place = *place;
-        let count = columns.as_ref().and_then(|columns| {
-            guarded(|| Some(atoms(&PromotingRows::of(place, columns).ok()?, &sought, &keys)))?
+        let counted = columns.as_ref().and_then(|columns| {
+            guarded(|| {
+                let rows = PromotingRows::of(place, columns).ok()?;
+                let count = atoms(&rows, &sought, &keys);
+                Some(rows.check_settled().map(|()| count))
+            })?
         });
+        let count = counted.transpose()?;
         if count != Some(0) {
             put(Reference { kind: "atom", place, key: Some(shown), count });
         }
@@ -200,6 +208,7 @@ pub fn list(
         if events.is_none() {
             put(Reference { kind: "event", place, key: None, count: None });
         }
+        table.check_settled()?;
     } else if let Some(place) = RecorderTable::default_table() {
         // Whoever owns it could have code run by who reads it.
         put(Reference { kind: "event", place, key: None, count: None });
@@ -229,6 +238,7 @@ fn documents(
             put(Reference { kind, place: store.oid(), key: Some(key), count: Some(count) });
         }
     });
+    store.check_settled()?;
     Ok(keys)
 }
 

@@ -177,9 +177,10 @@ impl<'a> ReadSlice<'a> {
     /// The export without tokens, to compare it with another one.
     ///
     /// # Errors
-    /// 55000 when the caller's rights changed while the slice was taken.
+    /// 55000 when the caller's rights changed while the slice was taken; as [`GraphReader::check_settled`].
     pub fn unsigned(&self) -> Result<Export<'_>, SqlError> {
         self.reader.circumstances()?;
+        self.reader.check_settled()?;
         Ok(Export::new(&self.slice, self.policy, &check_interrupts))
     }
 

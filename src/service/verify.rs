@@ -198,6 +198,7 @@ pub fn replay(
     };
     let taken = match ReadSlice::at(export.anchor, &policy) {
         Ok(taken) => taken,
+        Err(error) if error.is(Word::TablesChanged) => return Err(error),
         Err(error) => {
             return Ok(Err(unreplayable(error.word_name(), Some(error.message().to_owned()))));
         }

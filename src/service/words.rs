@@ -38,7 +38,7 @@ pub fn refresh(binding: &str) -> Result<(), SqlError> {
             .hint(format!("Let the owner lift it for the call: DO {};", literal_of(&commands))));
     }
     let counts = reader.searcher().count_words(&column)?;
-    reader.check_tables()?;
+    reader.check_settled()?;
     word_counts::store(table, column.number, counts.turns, counts.lengths, counts.with);
     Ok(())
 }

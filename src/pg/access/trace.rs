@@ -97,12 +97,12 @@ pub fn bound() -> Option<pg_sys::Oid> {
 }
 
 /// Hands the id and the provenance of each trace in the bound table to `put`, `None` for one that is too long; none
-/// where none is bound.
+/// where none is bound. Returns what was read.
 ///
 /// # Errors
 /// As [`lock`], and [`PromotingRows::of`].
-pub fn all(mut put: impl FnMut(&str, Option<&str>)) -> Result<(), SqlError> {
-    let Some((table, binder)) = bound_traces() else { return Ok(()) };
+pub fn all(mut put: impl FnMut(&str, Option<&str>)) -> Result<Option<PromotingRows>, SqlError> {
+    let Some((table, binder)) = bound_traces() else { return Ok(None) };
     relation::check_rights(table);
     let table = lock(table, binder)?.oid;
     let rows = PromotingRows::of(table, &json!({ "id": "id", "provenance": "provenance" }))?;
@@ -112,5 +112,5 @@ pub fn all(mut put: impl FnMut(&str, Option<&str>)) -> Result<(), SqlError> {
         });
         ControlFlow::Continue(())
     });
-    Ok(())
+    Ok(Some(rows))
 }

@@ -7,6 +7,8 @@ use std::ptr::null_mut;
 
 use pgrx::pg_sys;
 
+use crate::pg::catalog::relation::catalog_generation;
+
 /// Those of a graph as it was looked up, read when they are first asked for.
 #[derive(Default)]
 pub struct CatalogWriters(RefCell<Option<Known>>);
@@ -14,6 +16,8 @@ pub struct CatalogWriters(RefCell<Option<Known>>);
 struct Known {
     /// The next transaction when they were read: numbers wrap.
     at: u64,
+    /// The generation of the catalog then: a table, or a partition, may be waited for after that.
+    generation: u64,
     writers: Vec<pg_sys::TransactionId>,
 }
 
@@ -29,26 +33,63 @@ impl CatalogWriters {
         tables: impl Iterator<Item = pg_sys::Oid>,
         also: impl Iterator<Item = pg_sys::TransactionId>,
     ) -> bool {
+        self.any(tables, also, is_newer)
+    }
+
+    /// As [`CatalogWriters::are_newer`], of others than this one.
+    pub fn are_unseen(
+        &self,
+        tables: impl Iterator<Item = pg_sys::Oid>,
+        also: impl Iterator<Item = pg_sys::TransactionId>,
+    ) -> bool {
+        self.any(tables, also, is_unseen)
+    }
+
+    fn any(
+        &self,
+        tables: impl Iterator<Item = pg_sys::Oid>,
+        also: impl Iterator<Item = pg_sys::TransactionId>,
+        is_meant: impl Fn(pg_sys::TransactionId) -> bool,
+    ) -> bool {
         // SAFETY: a counter of the server's.
-        let now = unsafe { pg_sys::ReadNextFullTransactionId() }.value;
+        let at = unsafe { pg_sys::ReadNextFullTransactionId() }.value;
+        let generation = catalog_generation();
         let mut known = self.0.borrow_mut();
-        if known.as_ref().is_none_or(|known| now.saturating_sub(known.at) > FRESH) {
-            *known = Some(Known { at: now, writers: writers_of(tables) });
+        let is_fresh =
+            |known: &Known| known.generation == generation && at.saturating_sub(known.at) <= FRESH;
+        if !known.as_ref().is_some_and(is_fresh) {
+            *known = Some(Known { at, generation, writers: writers_of(tables) });
         }
         let writers = known.iter().flat_map(|known| &known.writers).copied();
-        writers.chain(also).any(is_newer)
+        writers.chain(also).any(is_meant)
     }
+}
+
+/// Whether others than this transaction, which are not over for the active snapshot, wrote what the catalog says of
+/// these tables, which are locked. A table that was written anew has no row for the snapshot, one that was replaced
+/// neither.
+pub fn are_unseen(tables: impl Iterator<Item = pg_sys::Oid>) -> bool {
+    writers_of(tables).into_iter().any(is_unseen)
 }
 
 /// Whether this transaction is not over for the active snapshot, or is the current one.
 pub(super) fn is_newer(transaction: pg_sys::TransactionId) -> bool {
+    is_current(transaction) || is_unseen(transaction)
+}
+
+fn is_current(transaction: pg_sys::TransactionId) -> bool {
+    // SAFETY: looks at the state of the transaction.
+    transaction >= FIRST_NORMAL
+        && unsafe { pg_sys::TransactionIdIsCurrentTransactionId(transaction) }
+}
+
+/// Whether this transaction is another one than the current one, and is not over for the active snapshot.
+fn is_unseen(transaction: pg_sys::TransactionId) -> bool {
     // SAFETY: a call of a function runs under an active snapshot, which is that of a query, hence an MVCC one. A frozen
     // transaction is over for all.
     transaction >= FIRST_NORMAL
-        && unsafe {
-            pg_sys::TransactionIdIsCurrentTransactionId(transaction)
-                || pg_sys::XidInMVCCSnapshot(transaction, pg_sys::GetActiveSnapshot())
-        }
+        && !is_current(transaction)
+        && unsafe { pg_sys::XidInMVCCSnapshot(transaction, pg_sys::GetActiveSnapshot()) }
 }
 
 /// FirstNormalTransactionId, as a number: 0 is none, 1 the bootstrap's, 2 a frozen one.

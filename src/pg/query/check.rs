@@ -72,6 +72,16 @@ pub fn partitions_changed() -> SqlError {
     changed("partitions of the bound tables are being attached or detached, or the binding changes")
 }
 
+/// The error where the snapshot is older than what the catalog says of the tables: their rows of before may be gone.
+pub fn tables_are_newer() -> SqlError {
+    SqlError::new(
+        PgSqlErrorCode::ERRCODE_T_R_SERIALIZATION_FAILURE,
+        "another transaction has changed the tables or their binding after the snapshot was taken",
+    )
+    .word(Word::TablesChanged)
+    .hint("Repeat the statement in a new transaction.")
+}
+
 fn changed(what: &str) -> SqlError {
     SqlError::new(PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, what)
         .word(Word::TablesChanged)

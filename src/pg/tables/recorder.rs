@@ -113,6 +113,14 @@ impl RecorderTable {
         self.events.table.oid
     }
 
+    /// As [`BoundTable::check_settled`].
+    ///
+    /// # Errors
+    /// 40001.
+    pub fn check_settled(&self) -> Result<(), SqlError> {
+        self.events.check_settled()
+    }
+
     /// What its errors need a hint for, as the current role reads it.
     pub fn reads(&self) -> Reads {
         Reads {

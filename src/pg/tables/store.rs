@@ -124,6 +124,14 @@ impl StoreTable {
         self.store.table.qualified_name()
     }
 
+    /// As [`BoundTable::check_settled`].
+    ///
+    /// # Errors
+    /// 40001.
+    pub fn check_settled(&self) -> Result<(), SqlError> {
+        self.store.check_settled()
+    }
+
     /// As [`StoreTable::statement`], of one that names rows that refer to its documents first.
     pub fn statement_with(&self, template: &Template, rows: &PromotingRows) -> Statement {
         fill(template, &[], &[&rows.in_statements, &self.in_statements], &[], false)
@@ -149,6 +157,7 @@ impl StoreTable {
 
 /// Rows of a user's table that promote, or the traces of searches: what they refer to, and what may name turns.
 pub struct PromotingRows {
+    rows: BoundTable,
     in_statements: TableText,
 }
 
@@ -187,7 +196,16 @@ impl PromotingRows {
                 true => error.hint(HINT),
                 false => error,
             })?;
-        Ok(PromotingRows { in_statements: rows.in_statements("atoms", "a") })
+        let in_statements = rows.in_statements("atoms", "a");
+        Ok(PromotingRows { rows, in_statements })
+    }
+
+    /// As [`BoundTable::check_settled`].
+    ///
+    /// # Errors
+    /// 40001.
+    pub fn check_settled(&self) -> Result<(), SqlError> {
+        self.rows.check_settled()
     }
 
     /// A statement of sql/queries that reads them, with names filled in.

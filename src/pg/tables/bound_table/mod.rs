@@ -19,8 +19,9 @@ pub use self::text::{TableText, fill};
 use crate::pg::catalog::citus;
 use crate::pg::catalog::index::{Indexed, default_family};
 use crate::pg::catalog::relation::{self, Table};
+use crate::pg::catalog::writers;
 use crate::pg::error::SqlError;
-use crate::pg::query::partitions_changed;
+use crate::pg::query::{partitions_changed, tables_are_newer};
 use crate::pg::tables::place::Place;
 
 /// A bound table as it is now.
@@ -70,6 +71,20 @@ impl BoundTable {
         }
         let is_distributed = citus::reads_any(&[&[oid], &partitions[..]].concat());
         Ok(BoundTable { table, partitions, is_distributed, columns })
+    }
+
+    /// The table, and the relations below it.
+    pub fn relations(&self) -> impl Iterator<Item = pg_sys::Oid> {
+        self.partitions.iter().copied().chain([self.table.oid])
+    }
+
+    /// Checks that what the catalog says of the table was not written by others after the snapshot was taken: else rows
+    /// that were there may not be found.
+    ///
+    /// # Errors
+    /// 40001.
+    pub fn check_settled(&self) -> Result<(), SqlError> {
+        if writers::are_unseen(self.relations()) { Err(tables_are_newer()) } else { Ok(()) }
     }
 
     /// The table in a FROM clause. ONLY keeps inheritance children out, which are not checked.

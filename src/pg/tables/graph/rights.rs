@@ -8,7 +8,8 @@ use crate::pg::catalog::relation;
 use crate::pg::catalog::role_writers;
 use crate::pg::catalog::writers::writers_of_enum;
 use crate::pg::error::{SqlError, Word};
-use crate::pg::tables::bound_table::BoundColumn;
+use crate::pg::query::tables_are_newer;
+use crate::pg::tables::bound_table::{BoundColumn, BoundTable};
 use crate::pg::tables::place::{GraphPlace, Place};
 
 impl Graph {
@@ -16,12 +17,28 @@ impl Graph {
     /// written. What counts is this transaction, and each that is not over for the active snapshot. Then the rows that
     /// are read, their names and types, and who may read them may be of states that never were one.
     pub fn catalog_is_newer(&self, role: pg_sys::Oid) -> bool {
-        let tables = self
-            .bound_tables()
-            .flat_map(|bound| bound.partitions.iter().copied().chain([bound.table.oid]));
         let enums = self.enums().flat_map(writers_of_enum);
-        self.catalog_writers.are_newer(tables, enums.chain(self.writers.iter().copied()))
+        self.catalog_writers
+            .are_newer(self.relations_of_tables(), enums.chain(self.writers.iter().copied()))
             || role_writers::are_newer(&[role, self.binder.unwrap_or(role)])
+    }
+
+    /// Checks that what the catalog says of the tables, and their binding, was not written by others after the snapshot
+    /// was taken. It is asked after reading: the tables and their partitions are locked then.
+    ///
+    /// # Errors
+    /// 40001.
+    pub fn check_settled(&self) -> Result<(), SqlError> {
+        let writers = self.writers.iter().copied();
+        match self.catalog_writers.are_unseen(self.relations_of_tables(), writers) {
+            true => Err(tables_are_newer()),
+            false => Ok(()),
+        }
+    }
+
+    /// The tables and their partitions.
+    fn relations_of_tables(&self) -> impl Iterator<Item = pg_sys::Oid> {
+        self.bound_tables().flat_map(BoundTable::relations)
     }
 
     /// Checks that the role that bound the tables may read all that is read of them.
