@@ -42,10 +42,10 @@ pub(crate) const READ_COMMITTED: &str = "READ COMMITTED";
 const WHICH: &str = "SELECT pg_backend_pid(), now()";
 
 /// Gives the commands that set again what the session has set: other clients of a pooler may have, or the pooler where
-/// it connects. A role is set last, as it may be one of fewer rights.
+/// it connects. The role is set first: what is listed is what that may set.
 const SET_AGAIN: &str = "\
     SELECT pg_catalog.string_agg(pg_catalog.format( \
-        'SELECT pg_catalog.set_config(%L, %L, false); ', s.name, s.setting), '' ORDER BY s.is_role) \
+        'SELECT pg_catalog.set_config(%L, %L, false); ', s.name, s.setting), '' ORDER BY NOT s.is_role) \
     FROM (SELECT name, setting, false FROM pg_catalog.pg_settings \
           WHERE source OPERATOR(pg_catalog.=) 'session' AND (context OPERATOR(pg_catalog.=) 'user' \
                 OR context OPERATOR(pg_catalog.=) 'superuser' AND pg_catalog.has_parameter_privilege(name, 'SET')) \
@@ -63,6 +63,10 @@ const COMMIT: &str = "\
 
 /// What ends another one. Locks of the session outlive it, and code of a policy can take them.
 const ROLLBACK: &str = "ROLLBACK; SELECT pg_catalog.pg_advisory_unlock_all()";
+
+/// Ends this session, with its transaction.
+const END_OWN_SESSION: &str =
+    "ROLLBACK; SELECT pg_catalog.pg_terminate_backend(pg_catalog.pg_backend_pid())";
 
 /// Ends the session of that transaction, if it still runs.
 const END_SESSION: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
@@ -259,8 +263,13 @@ impl Database {
 
     pub(crate) fn commit(&mut self) -> Result<(), postgres::Error> {
         let commands = format!("{COMMIT}{}COMMIT", std::mem::take(&mut self.set_again));
-        self.is_in_transaction = self.client().is_only_begun(&commands)?;
-        self.roll_back()
+        let is_only_begun = self.client().is_only_begun(&commands)?;
+        self.is_in_transaction = false;
+        if is_only_begun {
+            // All is stored. Nobody is to have the session with other rights than it had.
+            _ = self.client().batch_execute(END_OWN_SESSION);
+        }
+        Ok(())
     }
 
     /// Ends the transaction, if there is one, with nothing done.

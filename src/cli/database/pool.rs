@@ -247,9 +247,14 @@ impl Pool {
         let lease = Lease { pool, running, _permit: permit };
         let most = Duration::from_secs(self.statement_seconds.into()) + MAX_MORE;
         let done = timeout(most, spawn_blocking(move || work(&lease))).await;
+        let is_committing =
+            waiting.running.upgrade().is_some_and(|running| locked(&running).is_committing);
         drop(waiting);
         let Ok(done) = done else {
-            let text = "the database has not answered in time".to_owned();
+            let mut text = "the database has not answered in time".to_owned();
+            if is_committing {
+                text.push_str("; whether it has stored what was written is not known");
+            }
             return Err(Fault { text, kind: FaultKind::Late });
         };
         done.map_err(|_| Fault::from("the call has failed within the program".to_owned()))

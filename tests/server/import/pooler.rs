@@ -299,8 +299,7 @@ fn an_import_goes_on_while_its_second_connection_waits() {
 #[test]
 fn what_others_have_set_outlives_an_import() {
     let name = "what_others_have_set_outlives_an_import";
-    let settings =
-        "connect_query='SET ROLE gk_test_pooled; SET search_path = app; SET work_mem = 4321'";
+    let settings = "connect_query='SET ROLE gk_test_pooled; SET search_path = app; SET log_min_duration_statement = 4321'";
     let Some(pooler) = Pooler::start_in("pooled_role", "transaction", PORT + 2, settings) else {
         return lack(name, "no PgBouncer");
     };
@@ -311,6 +310,7 @@ fn what_others_have_set_outlives_an_import() {
             "{SETTING_TRIGGERS};
              DROP ROLE IF EXISTS gk_test_pooled; CREATE ROLE gk_test_pooled;
              GRANT SELECT, INSERT ON ALL TABLES IN SCHEMA public TO gk_test_pooled;
+             GRANT SET ON PARAMETER log_min_duration_statement TO gk_test_pooled;
              GRANT CREATE, TEMPORARY ON DATABASE \"{}\" TO gk_test_pooled",
             database.name
         ))
@@ -319,7 +319,7 @@ fn what_others_have_set_outlives_an_import() {
     beside
         .batch_execute("SET DateStyle = 'SQL, DMY'; SET search_path = 'it''s', '\\ here'")
         .unwrap();
-    let query = "SELECT current_user, current_setting('search_path'), current_setting('work_mem'), \
+    let query = "SELECT current_user, current_setting('search_path'), current_setting('log_min_duration_statement'), \
                         current_setting('DateStyle')";
     let before = rows(&mut beside, query);
     assert_eq!(before[0][0].as_deref(), Some("gk_test_pooled"));
@@ -334,4 +334,31 @@ fn what_others_have_set_outlives_an_import() {
         .connect()
         .batch_execute("DROP OWNED BY gk_test_pooled; DROP ROLE gk_test_pooled")
         .unwrap();
+}
+
+/// What the session had may be gone by the end of the transaction.
+#[test]
+fn a_session_that_cannot_be_set_back_is_ended() {
+    let name = "a_session_that_cannot_be_set_back_is_ended";
+    let settings = "connect_query='SET default_text_search_config = \"public.mine\"'";
+    let database = Database::with_tables("import_pooled_gone");
+    database
+        .connect()
+        .batch_execute(
+            "CREATE TEXT SEARCH CONFIGURATION public.mine (COPY = simple);
+             CREATE FUNCTION public.drops() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                 DROP TEXT SEARCH CONFIGURATION IF EXISTS public.mine; RETURN NULL; END $$;
+             CREATE TRIGGER drops AFTER INSERT ON public.memory_turns EXECUTE FUNCTION public.drops()",
+        )
+        .unwrap();
+    let Some(pooler) = Pooler::start_in("pooled_gone", "transaction", PORT + 3, settings) else {
+        return lack(name, "no PgBouncer");
+    };
+    let session = "SELECT pg_backend_pid(), current_setting('default_text_search_config')";
+    let before = rows(&mut pooler.connect(&database), session);
+    assert_eq!(before[0][1].as_deref(), Some("public.mine"));
+    // All of it is one batch.
+    let import = pooler.ask(&database, &["import", "chatgpt", &export("chatgpt.json")]);
+    assert_eq!(import.expect_success().count("turns: "), 12);
+    assert_ne!(rows(&mut pooler.connect(&database), session)[0][0], before[0][0]);
 }
