@@ -18,6 +18,7 @@ mod providers;
 mod question_count;
 mod ranking;
 mod slice_sets;
+mod speakers;
 mod words;
 
 use proptest::test_runner::{Config, RngAlgorithm};

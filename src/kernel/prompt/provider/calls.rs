@@ -5,11 +5,12 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use crate::graph::turn::Role;
 use crate::json::{JsonValue, compact_text};
-use crate::messages::message::{Entries, as_object, as_text, role_name};
+use crate::messages::message::{Entries, as_object, as_text};
 use crate::prompt::provider::fields::{Fields, is_error, is_filled};
-use crate::prompt::provider::forms::{Reader, has_known, role_in, type_of};
+use crate::prompt::provider::forms::{Reader, has_known, type_of};
 use crate::prompt::provider::other::Other;
 use crate::prompt::provider::payload::{Arguments, Block, Blocks, Call, CallId, CallResult};
+use crate::prompt::provider::speakers::{Said, Speaker, is_spoken, names_another};
 
 /// What a call stands in that has a type of its own.
 const INNER: [&str; 4] = ["toolInvocation", "tool_call", "function", "custom"];
@@ -133,8 +134,9 @@ impl Reader<'_> {
             JsonValue::Null => "".into(),
             JsonValue::String(text) => Cow::Borrowed(text.as_ref()),
             JsonValue::Array(items) if may_nest && has_known(items) => self.result_of_items(items),
-            json if may_nest && is_of_another(json) => {
-                self.result_of_items(std::slice::from_ref(json))
+            json if may_nest && is_spoken(json) => {
+                let text = self.result_of_items(std::slice::from_ref(json));
+                if text.trim().is_empty() { self.json_text(json).into() } else { text }
             }
             JsonValue::Object(entries) => {
                 let object = Entries(entries);
@@ -165,20 +167,23 @@ impl Reader<'_> {
 
     /// The texts of items of a result, in which a tool speaks where nobody is named.
     fn result_of_items<'a>(&self, items: &'a [JsonValue<'a>]) -> Cow<'a, str> {
+        let tool = Speaker::of(Role::Tool);
         self.results.set(self.results.get() + 1);
-        let is_in_other = self.is_in_other.replace(false);
-        let blocks = self.list(items);
-        self.is_in_other.set(is_in_other);
+        let said = self.list(items, tool);
         self.results.set(self.results.get() - 1);
-        let texts = blocks.into_iter().map(|block| match block.bare() {
-            Block::Own(_) => Cow::Borrowed(""),
-            Block::Text(text) | Block::Result(CallResult { text, .. }) => text,
-            Block::Marked(text) => text.into(),
-            Block::Call(call) => call.described(self.check_interrupts).into(),
-            Block::Other(other) if other.is_typed() => {
-                other.described(self.check_interrupts).into()
+        let texts = said.into_iter().map(|Said { by, block }| {
+            let block = match block {
+                Block::Other(other) if !other.is_typed() => {
+                    Block::Text(self.json(other.json).into())
+                }
+                block => block,
+            };
+            match self.marked(by.says(block), tool) {
+                Block::Text(text) | Block::Result(CallResult { text, .. }) => text,
+                Block::Marked(text) => text.into(),
+                Block::Call(call) => call.described(self.check_interrupts).into(),
+                Block::Other(other) => other.described(self.check_interrupts).into(),
             }
-            Block::Other(other) => compact_text(other.json, self.check_interrupts).into(),
         });
         let texts: Vec<Cow<'a, str>> = texts.filter(|text| !text.is_empty()).collect();
         texts.join("\n").into()
@@ -206,18 +211,20 @@ impl Reader<'_> {
     }
 
     /// Adds calls to a message, which may have them already: in its content, or in the keys of another form.
-    pub(super) fn add_calls<'a>(blocks: &mut Blocks<'a>, calls: Blocks<'a>) {
+    pub(super) fn add_calls<'a>(said: &mut Vec<Said<'a>>, calls: Blocks<'a>, by: Speaker<'a>) {
         if calls.is_empty() {
             return;
         }
         let mut places: HashMap<CallId<'a>, VecDeque<usize>> = HashMap::new();
         let mut answered: HashSet<CallId<'a>> = HashSet::new();
-        for (place, block) in blocks.iter().enumerate() {
-            match block {
-                Block::Call(Call { id: Some(id), .. }) => {
+        for (place, said) in said.iter().enumerate() {
+            match &said.block {
+                Block::Call(Call { id: Some(id), .. }) if said.by.name == by.name => {
                     places.entry(id.clone()).or_default().push_back(place);
                 }
-                Block::Result(CallResult { call: Some(id), .. }) => {
+                Block::Result(CallResult { call: Some(id), .. })
+                    if [by.name, Role::Tool.name()].contains(&said.by.name) =>
+                {
                     answered.insert(id.clone());
                 }
                 _ => {}
@@ -233,7 +240,7 @@ impl Reader<'_> {
                 }
                 _ => None,
             };
-            match (known.map(|place| &mut blocks[place]), block) {
+            match (known.map(|place| &mut said[place].block), block) {
                 (Some(Block::Call(known)), Block::Call(call)) => {
                     // What LangChain collects of a stream is whole there, and not in the content.
                     if !call.arguments.is_empty() {
@@ -243,38 +250,24 @@ impl Reader<'_> {
                         known.name = call.name;
                     }
                 }
-                (_, block) => blocks.push(block),
+                (_, block) => said.push(by.says(block)),
             }
         }
     }
 
-    /// Whether a message has a call of this name and with these arguments.
-    pub(super) fn has_call(&self, blocks: &[Block<'_>], call: &Call<'_>) -> bool {
+    /// Whether a message has a call of its speaker's of this name and with these arguments.
+    pub(super) fn has_call(&self, said: &[Said<'_>], call: &Call<'_>, by: Speaker<'_>) -> bool {
         let json = |call: &Call<'_>| {
             compact_text(&call.arguments.object(self.check_interrupts), self.check_interrupts)
         };
         let sought = json(call);
-        blocks.iter().any(|block| match block {
-            Block::Call(other) => other.name == call.name && json(other) == sought,
+        said.iter().any(|said| match &said.block {
+            Block::Call(other) if said.by.name == by.name => {
+                other.name == call.name && json(other) == sought
+            }
             _ => false,
         })
     }
-}
-
-/// Whether an object is a message of another speaker than a tool.
-fn is_of_another(json: &JsonValue<'_>) -> bool {
-    let role = Fields::of(json).and_then(role_in);
-    role.is_some_and(|role| role_name(role) != Role::Tool.name())
-}
-
-/// Whether an object that is one, or has one in it.
-fn names_another(json: &JsonValue<'_>) -> bool {
-    is_of_another(json)
-        || match json {
-            JsonValue::Array(items) => items.iter().any(names_another),
-            JsonValue::Object(entries) => entries.iter().any(|(_, value)| names_another(value)),
-            _ => false,
-        }
 }
 
 /// Why a call of the AI SDK was not allowed.

@@ -17,8 +17,11 @@ use crate::messages::{MessageText, message_text};
 use crate::prompt::provider::calls::{ARGUMENTS, ERRORS, IDS, NAMES, RESULTS};
 use crate::prompt::provider::fields::{Fields, is_error, is_filled};
 use crate::prompt::provider::other::Other;
-use crate::prompt::provider::payload::{Arguments, Block, Blocks, Call, CallId, CallResult};
-use crate::prompt::provider::sequence::{indented, tool_name};
+use crate::prompt::provider::payload::{Arguments, Block, Blocks, Call, CallId};
+use crate::prompt::provider::sequence::indented;
+use crate::prompt::provider::speakers::{
+    SPEAKERS, Said, Speaker, by_type, named, role_or_name, speaker_of,
+};
 
 /// What a block is by its type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,8 +124,6 @@ const TEXT_KEYS: [&str; 15] = [
     "providerMetadata",
     "providerOptions",
 ];
-/// The keys that name who speaks.
-const SPEAKERS: [&str; 4] = ["role", "author", "sender", "from"];
 /// The tool that runs Gemini's code.
 const CODE_EXECUTION: &str = "code_execution";
 
@@ -140,8 +141,6 @@ pub(super) struct Reader<'c> {
     role: Role,
     /// How many results the one that is read stands in.
     pub(super) results: Cell<u32>,
-    /// Whether what is read stands in a message of another speaker.
-    pub(super) is_in_other: Cell<bool>,
     pub(super) check_interrupts: &'c dyn Fn(),
     interrupts: Interrupts<'c>,
 }
@@ -149,24 +148,31 @@ pub(super) struct Reader<'c> {
 impl<'c> Reader<'c> {
     pub(super) fn new(role: Role, check_interrupts: &'c dyn Fn()) -> Self {
         let interrupts = Interrupts::new(check_interrupts);
-        let (results, is_in_other) = (Cell::new(0), Cell::new(false));
-        Reader { role, results, is_in_other, check_interrupts, interrupts }
+        Reader { role, results: Cell::new(0), check_interrupts, interrupts }
     }
 
-    /// The blocks of a payload; `None` where it is of no form that is known.
+    /// The blocks of a payload; `None` where it is of no form that is known. Whoever it names as a whole, the recorded
+    /// role decides, but where that is a tool.
     pub(super) fn payload<'a>(&self, json: &'a JsonValue<'a>) -> Option<Blocks<'a>> {
-        let blocks = match json {
-            JsonValue::Array(items) if has_known(items) => Some(self.list(items)),
-            JsonValue::Object(_) => match message_of(Fields::of(json)?, false) {
-                Some(message) => self.within(message.role, || self.message(&message)),
-                None => {
-                    let role = Fields::of(json).and_then(|block| block.text("role"));
-                    Some(self.of_role(role, self.block(json)?))
-                }
-            },
+        let own = Speaker::of(self.role);
+        let said = match json {
+            JsonValue::Array(items) if has_known(items) => Some(self.list(items, own)),
+            JsonValue::Object(_) => {
+                let tool = Some(Role::Tool.name()).filter(|_| self.is_of_tool(json));
+                self.spoken(own, tool, |by| match message_of(Fields::of(json)?, false) {
+                    Some(message) => self.message(&message, by),
+                    None => self.block(json, by),
+                })
+            }
             _ => None,
         };
-        blocks.map(|blocks| blocks.into_iter().map(Block::bare).collect())
+        said.map(|said| said.into_iter().map(|said| self.marked(said, own)).collect())
+    }
+
+    /// Whether a payload as a whole is a tool's.
+    pub(super) fn is_of_tool(&self, json: &JsonValue<'_>) -> bool {
+        let name = Fields::of(json).and_then(|object| speaker_of(object, false));
+        name.is_some_and(|name| role_name(name) == Role::Tool.name())
     }
 
     /// What stands beside a message, with its name.
@@ -233,142 +239,122 @@ impl<'c> Reader<'c> {
     }
 
     /// A list of messages, blocks and items.
-    pub(super) fn list<'a>(&self, items: &'a [JsonValue<'a>]) -> Blocks<'a> {
-        let other = |json| vec![Block::Other(Other { json })];
-        items.iter().flat_map(|item| self.item(item, true).unwrap_or_else(|| other(item))).collect()
+    pub(super) fn list<'a>(&self, items: &'a [JsonValue<'a>], by: Speaker<'a>) -> Vec<Said<'a>> {
+        let other = |json| {
+            let name = Fields::of(json).and_then(|object| role_or_name(object, false));
+            self.spoken(by, name, |by| Some(vec![by.says(Block::Other(Other { json }))]))
+        };
+        let item = |json| self.item(json, true, by).or_else(|| other(json));
+        items.iter().flat_map(item).flatten().collect()
     }
 
     /// An item of a list, or a content that is one; `None` where it is not known.
-    fn item<'a>(&self, json: &'a JsonValue<'a>, is_in_list: bool) -> Option<Blocks<'a>> {
+    fn item<'a>(
+        &self,
+        json: &'a JsonValue<'a>,
+        is_in_list: bool,
+        by: Speaker<'a>,
+    ) -> Option<Vec<Said<'a>>> {
         self.interrupts.item();
         let object = match json {
             JsonValue::Null => return Some(Vec::new()),
             JsonValue::String(text) => {
-                return Some(vec![Block::Text(Cow::Borrowed(text.as_ref()))]);
+                return Some(vec![by.says(Block::Text(Cow::Borrowed(text.as_ref())))]);
             }
             json => Fields::of(json)?,
         };
-        let (role, blocks) = match message_of(object, is_in_list) {
+        let message = message_of(object, is_in_list);
+        if message.is_none() && is_in_list && is_text_of_anybody(object, !by.is_answer) {
+            return None;
+        }
+        self.spoken(by, speaker_of(object, is_in_list), |by| match message {
             Some(message) => {
-                let role = message.role.or_else(|| speaker(object, true));
-                let role = role.or_else(|| speaker(Fields(message.body), true));
-                let blocks = self.within(role, || self.message(&message))?;
-                (role, with_beside(blocks, self.beside_message(&message)))
+                let mut said = self.message(&message, by)?;
+                let texts: Vec<&str> =
+                    said.iter().filter_map(|said| text_of(&said.block)).collect();
+                let beside = Beside::blocks(self.beside_message(&message), &texts);
+                said.extend(by.say(beside));
+                Some(said)
             }
-            None if is_in_list && is_text_of_anybody(object) => return None,
-            None => {
-                let form = type_of(object.0).map(|kind| form_in(kind, object));
-                let role = speaker(object, matches!(form, None | Some(Some(Form::Text))));
-                (role, self.within(role, || self.block(json))?)
-            }
-        };
-        Some(blocks.into_iter().map(|block| self.spoken(role, block)).collect())
+            None => self.block(json, by),
+        })
     }
 
-    /// Who speaks where nobody is named: the turn's speaker, or the tool whose result is read.
-    fn own_role(&self) -> Role {
-        if self.results.get() > 0 { Role::Tool } else { self.role }
-    }
-
-    /// What is read within an object of a role.
-    fn within<T>(&self, role: Option<&str>, read: impl FnOnce() -> T) -> T {
-        let outer = self.is_in_other.get();
-        let is_other = role.is_some_and(|role| role_name(role) != self.own_role().name());
-        self.is_in_other.set(outer || is_other);
-        let value = read();
-        self.is_in_other.set(outer);
-        value
-    }
-
-    /// A block of a message within a turn, which may be of another than the turn's speaker. It is marked once, with the
-    /// innermost speaker, however deep it is.
-    fn spoken<'a>(&self, role: Option<&str>, block: Block<'a>) -> Block<'a> {
-        let Some(role) = role.map(role_name) else { return block };
-        if role == self.own_role().name() {
-            return match block {
-                Block::Text(_) | Block::Call(_) | Block::Other(_) if self.is_in_other.get() => {
-                    Block::Own(Box::new(block))
-                }
-                block => block,
-            };
+    /// What is read of what somebody says who may be named, innermost after `by`. What a tool says is results, in
+    /// which others are marked.
+    fn spoken<'a>(
+        &self,
+        by: Speaker<'a>,
+        name: Option<&'a str>,
+        read: impl FnOnce(Speaker<'a>) -> Option<Vec<Said<'a>>>,
+    ) -> Option<Vec<Said<'a>>> {
+        let by = by.or_named(name);
+        let said = read(by)?;
+        if name.is_none() || by.name != Role::Tool.name() {
+            return Some(said);
         }
-        let marked =
-            |text: &str| Block::Marked(format!("[{}]\n  {}", tool_name(role), self.indented(text)));
-        match block {
-            Block::Text(text) if text.trim().is_empty() => Block::Text(text),
-            Block::Text(text) if role == Role::Tool.name() => {
-                self.result_of_tool(Block::Text(text))
-            }
-            Block::Text(text) => marked(&text),
-            Block::Call(call) if role != Role::Assistant.name() => {
-                marked(&call.described(self.check_interrupts))
-            }
-            // What a provider would take as it is has no place for a mark.
-            Block::Other(other) => {
-                let text = Block::Text(other.described(self.check_interrupts).into());
-                self.spoken(Some(role), text)
-            }
-            block => block,
-        }
-    }
-
-    /// Who says what has a type of the assistant's; what a tool answers is the tool's, whatever its type.
-    fn of_assistant(&self) -> Option<&'static str> {
-        let is_result = self.role == Role::Tool || self.results.get() > 0;
-        (!is_result).then_some(Role::Assistant.name())
+        let results = said.into_iter().map(|said| self.result_of_tool(self.marked(said, by)));
+        Some(results.map(|result| by.says(result)).collect())
     }
 
     /// The blocks of a message; `None` where its content is of no form that is known.
-    fn message<'a>(&self, message: &Message<'a>) -> Option<Blocks<'a>> {
+    fn message<'a>(&self, message: &Message<'a>, by: Speaker<'a>) -> Option<Vec<Said<'a>>> {
         let body = Fields(message.body);
-        let (mut blocks, unread) = match answers(message) {
-            Some(call) => (vec![self.result(&[body], &RESULTS_OF_MESSAGES, Some(call))], None),
-            None => self.contents(body),
+        let (mut said, unread) = match answers(message) {
+            Some(call) => {
+                (vec![by.says(self.result(&[body], &RESULTS_OF_MESSAGES, Some(call)))], None)
+            }
+            None => self.contents(body, by),
         };
-        blocks = self.of_role(message.role, blocks);
-        let is_in_content = !blocks.is_empty();
+        let is_in_content = !said.is_empty();
         let kwargs = body.object("additional_kwargs");
         let of_kwargs = |key| kwargs.and_then(|kwargs| kwargs.get(key));
         let calls = |key| self.calls(body.get(key).or_else(|| of_kwargs(key)));
-        Self::add_calls(&mut blocks, calls("toolInvocations"));
-        Self::add_calls(&mut blocks, calls("tool_calls"));
+        Self::add_calls(&mut said, calls("toolInvocations"), by);
+        Self::add_calls(&mut said, calls("tool_calls"), by);
         let is_call = |block: &Block<'_>| matches!(block, Block::Call(_));
         let invalid = calls("invalid_tool_calls").into_iter().filter(is_call);
-        Self::add_calls(&mut blocks, invalid.collect());
+        Self::add_calls(&mut said, invalid.collect(), by);
         let call = body.object("function_call").or_else(|| kwargs?.object("function_call"));
         if let Some(call) = call.map(|call| self.call(call, true))
             && let Some(Block::Call(first)) = call.first()
-            && !self.has_call(&blocks, first)
+            && !self.has_call(&said, first, by)
         {
-            Self::add_calls(&mut blocks, call);
+            Self::add_calls(&mut said, call, by);
         }
         match unread {
-            Some(_) if blocks.is_empty() => None,
+            Some(_) if said.is_empty() => None,
             Some(json) if !is_in_content => {
-                blocks.insert(0, Block::Other(Other { json }));
-                Some(blocks)
+                said.insert(0, by.says(Block::Other(Other { json })));
+                Some(said)
             }
-            _ => Some(blocks),
+            _ => Some(said),
         }
     }
 
     /// What a message says, and of its contents the first that is of no form that is known. Of several contents the
     /// first that says something counts, with the text of the next where it has calls or files alone.
-    fn contents<'a>(&self, body: Fields<'a>) -> (Blocks<'a>, Option<&'a JsonValue<'a>>) {
-        let (mut blocks, mut unread): (Blocks<'a>, _) = (Vec::new(), None);
+    fn contents<'a>(
+        &self,
+        body: Fields<'a>,
+        by: Speaker<'a>,
+    ) -> (Vec<Said<'a>>, Option<&'a JsonValue<'a>>) {
+        let (mut said, mut unread): (Vec<Said<'a>>, _) = (Vec::new(), None);
         for content in CONTENTS.iter().filter_map(|key| body.get(key)) {
-            let Some(mut read) = self.content(content) else {
+            let Some(mut read) = self.content(content, by) else {
                 unread = unread.or(Some(content));
                 continue;
             };
-            read.retain(|block| text_of(block).is_none_or(|text| !text.is_empty()));
-            let place = blocks.iter().position(|block| !is_thought(block)).unwrap_or(blocks.len());
-            if place < blocks.len() {
-                let known: HashSet<&str> = blocks.iter().filter_map(result_text_of).collect();
-                read.retain(|block| text_of(block).is_some_and(|text| !known.contains(text)));
+            read.retain(|said| text_of(&said.block).is_none_or(|text| !text.is_empty()));
+            let place = said.iter().position(|said| !is_thought(&said.block));
+            let place = place.unwrap_or(said.len());
+            if place < said.len() {
+                let known: HashSet<&str> =
+                    said.iter().filter_map(|said| result_text_of(&said.block)).collect();
+                read.retain(|said| text_of(&said.block).is_some_and(|text| !known.contains(text)));
             }
-            blocks.splice(place..place, read);
-            let has = |is: fn(&Block<'_>) -> bool| blocks.iter().any(is);
+            said.splice(place..place, read);
+            let has = |is: fn(&Block<'_>) -> bool| said.iter().any(|said| is(&said.block));
             if has(|block| text_of(block).is_some())
                 || has(|block| matches!(block, Block::Result(_)))
                     && !has(|block| matches!(block, Block::Call(_)))
@@ -376,91 +362,59 @@ impl<'c> Reader<'c> {
                 break;
             }
         }
-        let is_in_content = !blocks.is_empty();
+        let is_in_content = !said.is_empty();
         let transcript = body.object("audio").and_then(|audio| audio.text("transcript"));
         // An output beside calls is likely that of a tool.
         let output = body.text("output").filter(|_| body.get("tool_calls").is_none());
         let others = body.text("text").or(output).or(transcript).filter(|_| !is_in_content);
-        let refusal = body.text("refusal").map(|text| Block::Text(text.into()));
-        let refusal = refusal.map(|text| self.spoken(self.of_assistant(), text));
-        let said = refusal.or_else(|| others.map(|text| Block::Text(text.into())));
-        let items = self.list(body.array("output").unwrap_or_default()).into_iter();
-        let mut more: Blocks<'a> = items.chain(said).collect();
+        let refusal = body.text("refusal").map(|text| (by.or_assistant(), text));
+        let text = refusal.or_else(|| others.map(|text| (by, text)));
+        let text = text.map(|(by, text)| by.says(Block::Text(text.into())));
+        let mut more = self.list(body.array("output").unwrap_or_default(), by);
+        more.extend(text);
         if !more.is_empty() {
-            let texts: HashSet<&str> = blocks.iter().filter_map(text_of).collect();
-            more.retain(|block| text_of(block).is_none_or(|text| !texts.contains(text)));
+            let texts: HashSet<_> = said.iter().filter_map(Said::text).collect();
+            more.retain(|said| said.text().is_none_or(|text| !texts.contains(&text)));
         }
-        blocks.extend(more);
-        (blocks, unread)
+        said.extend(more);
+        (said, unread)
     }
 
     /// A content: a text, a list, or one block or message.
-    fn content<'a>(&self, content: &'a JsonValue<'a>) -> Option<Blocks<'a>> {
+    fn content<'a>(&self, content: &'a JsonValue<'a>, by: Speaker<'a>) -> Option<Vec<Said<'a>>> {
         match content {
-            JsonValue::Array(items) => Some(self.list(items)),
-            content => self.item(content, false),
+            JsonValue::Array(items) => Some(self.list(items, by)),
+            content => self.item(content, false, by),
         }
-    }
-
-    /// The blocks of a role: what a tool says is results.
-    fn of_role<'a>(&self, role: Option<&str>, blocks: Blocks<'a>) -> Blocks<'a> {
-        match role.map(role_name) {
-            Some("tool") => blocks.into_iter().map(|block| self.result_of_tool(block)).collect(),
-            _ => blocks,
-        }
-    }
-
-    /// What a tool says or shows is a result, whatever call it is of.
-    pub(super) fn result_of_tool<'a>(&self, block: Block<'a>) -> Block<'a> {
-        let text = match block {
-            Block::Text(text) => text,
-            Block::Marked(text) => text.into(),
-            // What the turn's speaker says within it is not the tool's.
-            Block::Own(block) => match self.result_of_tool(*block) {
-                Block::Result(result) => {
-                    let text = self.indented(&result.text);
-                    format!("[{}]\n  {text}", self.own_role().name()).into()
-                }
-                block => return block,
-            },
-            Block::Other(other) if !other.is_thought() => {
-                let text = Some(other.text(self.check_interrupts)).filter(|text| !text.is_empty());
-                text.unwrap_or_else(|| other.described(self.check_interrupts)).into()
-            }
-            block => return block,
-        };
-        let is_blank = text.trim().is_empty();
-        Block::Result(CallResult { call: None, text, is_error: false, is_blank })
     }
 
     /// A block or an item; `None` where it is not known.
-    fn block<'a>(&self, json: &'a JsonValue<'a>) -> Option<Blocks<'a>> {
+    fn block<'a>(&self, json: &'a JsonValue<'a>, by: Speaker<'a>) -> Option<Vec<Said<'a>>> {
         let block = Fields::of(json).filter(|block| !is_of_chatgpt(*block))?;
-        let Some(kind) = type_of(block.0) else { return self.keyed(block) };
-        let role = match kind {
-            "user-prompt" | "retry-prompt" => Some(Role::User.name()),
-            "system-prompt" => Some(Role::System.name()),
-            "output_text" | "refusal" => self.of_assistant(),
-            _ => None,
-        };
+        let Some(kind) = type_of(block.0) else { return Some(by.say(self.keyed(block)?)) };
+        let by = by_type(block, by);
         let blocks = match form_in(kind, block)? {
             Form::Text => match block.first(&TEXTS) {
                 None => Vec::new(),
-                Some(JsonValue::Object(entries)) => {
-                    vec![Block::Text(Entries(entries).text("value")?.into())]
-                }
-                Some(text) => self.content(text)?,
+                Some(text) => match as_object(text).and_then(|text| text.text("value")) {
+                    Some(text) => vec![Block::Text(text.into())],
+                    None => return self.content(text, by),
+                },
             },
             Form::Call => Some(self.call(block, false)).filter(|call| !call.is_empty())?,
-            // What Pydantic AI says of an answer that is not of a call is the user's.
-            Form::Result if kind == "retry-prompt" && block.text("tool_name").is_none() => {
-                vec![Block::Text(self.result_text(block.get("content")?))]
+            Form::Result if is_of_no_call(block) => {
+                let content = block.get("content")?;
+                let is_data = matches!(content, JsonValue::Array(items) if !has_known(items));
+                match self.content(content, by).filter(|_| !is_data) {
+                    Some(said) => return Some(said),
+                    None => vec![Block::Text(self.json(content).into())],
+                }
             }
             Form::Result => vec![self.result(&[block], &RESULTS, block.id(&IDS))],
             Form::File | Form::Thought => vec![Block::Other(Other { json })],
             Form::Mark => Vec::new(),
         };
-        Some(blocks.into_iter().map(|block| self.spoken(role, block)).collect())
+        Some(by.say(blocks))
     }
 
     /// A block that is known by its keys, as those of Bedrock and Gemini.
@@ -520,7 +474,11 @@ impl<'c> Reader<'c> {
         }
     }
 
-    fn indented(&self, text: &str) -> String {
+    pub(super) fn json(&self, json: &JsonValue<'_>) -> String {
+        compact_text(json, self.check_interrupts)
+    }
+
+    pub(super) fn indented(&self, text: &str) -> String {
         indented(text, self.check_interrupts)
     }
 }
@@ -556,23 +514,20 @@ impl Beside {
     pub(super) fn block<'a>(self) -> Block<'a> {
         Block::Text(self.said.into())
     }
-}
 
-/// The blocks of a message with what stands beside it, which a text of it may name already.
-pub(super) fn with_beside<'a>(mut blocks: Blocks<'a>, beside: Vec<Beside>) -> Blocks<'a> {
-    let (with_text, beside): (Vec<_>, Vec<_>) = beside.into_iter().partition(|one| one.has_text);
-    if !beside.is_empty() {
-        let texts: Vec<&str> = blocks.iter().filter_map(text_of).collect();
-        let beside = Beside::not_in(beside, &texts.join("\n"));
-        blocks.extend(beside.into_iter().map(Beside::block));
+    /// Those of a message with these texts, which may name them already.
+    pub(super) fn blocks<'a>(beside: Vec<Self>, texts: &[&str]) -> Blocks<'a> {
+        let (with_text, beside): (Vec<_>, Vec<_>) =
+            beside.into_iter().partition(|one| one.has_text);
+        let beside =
+            if beside.is_empty() { beside } else { Self::not_in(beside, &texts.join("\n")) };
+        beside.into_iter().chain(with_text).map(Self::block).collect()
     }
-    blocks.extend(with_text.into_iter().map(Beside::block));
-    blocks
 }
 
 /// The message that an object is: what `graph_message_text` takes for one, and what adapters store around one. In a
 /// list, a content alone may be anybody's.
-fn message_of<'a>(object: Fields<'a>, is_in_list: bool) -> Option<Message<'a>> {
+pub(super) fn message_of<'a>(object: Fields<'a>, is_in_list: bool) -> Option<Message<'a>> {
     let (role, kind) = (object.text("role"), type_of(object.0));
     if is_of_chatgpt(object) || is_call_or_result(object) || is_of_mcp(object) {
         return None;
@@ -600,10 +555,11 @@ fn message_of<'a>(object: Fields<'a>, is_in_list: bool) -> Option<Message<'a>> {
         let role = role.filter(|role| !role.trim().is_empty());
         return Some(Message { role, body });
     }
-    // An event of Google ADK's.
+    // An event of Google ADK's, whose author may be an agent of the many that have the role of the model.
     let inner = object.object("content").filter(|_| role.is_none() && kind.is_none())?;
     inner.array("parts").filter(|_| inner.text("role").is_some())?;
-    Some(Message { role: inner.text("role"), body: inner.0 })
+    let role = named(object, "author").or(inner.text("role"));
+    Some(Message { role, body: inner.0 })
 }
 
 /// What a message is the result of: one of a tool's that names a call, or one of a user's or of nobody that has
@@ -645,32 +601,9 @@ fn is_call_or_result(object: Fields<'_>) -> bool {
     }
 }
 
-/// Who speaks in an object: its role, or what the keys of Claude's export, Google ADK and Pydantic AI name. The name of
-/// somebody counts where it cannot be the author of a file or the sender of a call.
-fn speaker<'a>(object: Fields<'a>, by_name: bool) -> Option<&'a str> {
-    let named = |key| {
-        let inner = object.object(key);
-        object.text(key).or_else(|| inner?.first_text(&["role", "name"]))
-    };
-    let kind = object.array("parts").and_then(|_| match object.text("kind")? {
-        "request" => Some(Role::User.name()),
-        "response" => Some(Role::Assistant.name()),
-        _ => None,
-    });
-    let others = || SPEAKERS[1..].iter().filter_map(|key| named(key));
-    let is_role = |name: &&str| Role::from_name(role_name(name)).is_some();
-    let role = named(SPEAKERS[0]).or_else(|| others().chain(kind).find(is_role));
-    role.or_else(|| others().next().filter(|_| by_name))
-}
-
-/// The role that an object names as a message, or of who speaks in it.
-pub(super) fn role_in<'a>(object: Fields<'a>) -> Option<&'a str> {
-    let role = message_of(object, false).and_then(|message| message.role);
-    role.or_else(|| speaker(object, false))
-}
-
-/// Whether an object is a text of which nothing says who speaks: it has no type, and keys that nobody knows.
-fn is_text_of_anybody(object: Fields<'_>) -> bool {
+/// Whether an object is a text of which nothing says who speaks: it has no type, and keys that nobody knows. In data,
+/// somebody's name is not enough.
+fn is_text_of_anybody(object: Fields<'_>, by_name: bool) -> bool {
     let Entries(entries) = object.0;
     let keys = [
         &TEXT_KEYS[..],
@@ -682,12 +615,13 @@ fn is_text_of_anybody(object: Fields<'_>) -> bool {
         &FILE_KEYS,
         &MCP_KEYS,
     ];
+    let is_name = |key: &str, value| SPEAKERS.contains(&key) && as_text(value).is_some();
+    let is_known =
+        |key: &str, value| keys.iter().any(|keys| keys.contains(&key)) || is_name(key, value);
     type_of(object.0).is_none()
         && object.text("text").is_some()
-        && speaker(object, true).is_none()
-        && entries
-            .iter()
-            .any(|(key, value)| is_filled(value) && !keys.iter().any(|keys| keys.contains(&&**key)))
+        && role_or_name(object, by_name).is_none()
+        && entries.iter().any(|(key, value)| is_filled(value) && !is_known(key, value))
 }
 
 /// Whether an object is a content of ChatGPT's.
@@ -708,7 +642,7 @@ fn is_of_mcp(object: Fields<'_>) -> bool {
 }
 
 /// What a block of a type is. A part of the AI SDK's is `tool-NAME`; others that begin so are of no call.
-fn form_in(kind: &str, block: Fields<'_>) -> Option<Form> {
+pub(super) fn form_in(kind: &str, block: Fields<'_>) -> Option<Form> {
     let is_part = kind.starts_with("tool-")
         && block.id(&["toolCallId"]).is_some()
         && block.0.first(&["state", "input", "output"]).is_some();
@@ -723,7 +657,7 @@ pub(super) fn has_known(items: &[JsonValue<'_>]) -> bool {
             Some(kind) => form_in(kind, item).is_some(),
             None => {
                 let keys = [&CALL_KEYS[..], &RESULT_KEYS, &CODE_KEYS, &CODE_RESULT_KEYS];
-                item.0.text("text").is_some() && !is_text_of_anybody(item)
+                item.0.text("text").is_some() && !is_text_of_anybody(item, true)
                     || keys.iter().any(|keys| item.first_object(keys).is_some())
             }
         };
@@ -731,11 +665,13 @@ pub(super) fn has_known(items: &[JsonValue<'_>]) -> bool {
     })
 }
 
+/// Whether an object is what Pydantic AI says to an answer that is not of a call: that is the user's.
+pub(super) fn is_of_no_call(object: Fields<'_>) -> bool {
+    type_of(object.0) == Some("retry-prompt") && object.text("tool_name").is_none()
+}
+
 fn is_thought(block: &Block<'_>) -> bool {
-    match block {
-        Block::Own(block) => is_thought(block),
-        block => matches!(block, Block::Other(other) if other.is_thought()),
-    }
+    matches!(block, Block::Other(other) if other.is_thought())
 }
 
 fn result_text_of<'b>(block: &'b Block<'_>) -> Option<&'b str> {
@@ -745,11 +681,10 @@ fn result_text_of<'b>(block: &'b Block<'_>) -> Option<&'b str> {
     }
 }
 
-fn text_of<'b>(block: &'b Block<'_>) -> Option<&'b str> {
+pub(super) fn text_of<'b>(block: &'b Block<'_>) -> Option<&'b str> {
     match block {
         Block::Text(text) => Some(text.trim()),
         Block::Marked(text) => Some(text.trim()),
-        Block::Own(block) => text_of(block),
         _ => None,
     }
 }

@@ -1,6 +1,7 @@
 //! A recorded prompt in the form that a provider takes.
 //!
-//! `payload` says what a message is made of; `forms`, `calls` and `fields` read it as applications store it.
+//! `payload` says what a message is made of; `forms`, `calls` and `fields` read it as applications store it,
+//! `speakers` decides who says it.
 //! `sequence` brings calls and results together and the messages into an order that providers accept, `form` writes
 //! them.
 
@@ -11,6 +12,7 @@ mod forms;
 mod other;
 mod payload;
 mod sequence;
+mod speakers;
 
 use crate::graph::turn::Role;
 use crate::json::JsonValue;

@@ -28,15 +28,16 @@ impl<'a> Other<'a> {
         match form {
             Some(Form::Thought) => String::new(),
             _ if text.is_empty() => format!("[Content of type {kind}]"),
-            _ => format!("[Content of type {kind}]\n  {text}"),
+            _ => {
+                let text = indented(&text, check_interrupts);
+                format!("[Content of type {kind}]\n  {text}")
+            }
         }
     }
 
-    /// Its text, whose further lines are indented, as names of files may be of several.
+    /// Its text.
     pub(super) fn text(self, check_interrupts: &dyn Fn()) -> String {
-        let text = self.known_text(check_interrupts);
-        let text = text.unwrap_or_else(|| self.inner_text(check_interrupts));
-        indented(&text, check_interrupts)
+        self.known_text(check_interrupts).unwrap_or_else(|| self.inner_text(check_interrupts))
     }
 
     /// What `graph_message_text` says of it, where it knows such blocks.

@@ -6,7 +6,7 @@ use crate::graph::turn::Role;
 use crate::json::{JsonError, JsonLimits, JsonReader, JsonValue, compact_text, jsonb_text};
 use crate::messages::MAX_MESSAGE_BYTES;
 use crate::prompt::provider::PromptMessage;
-use crate::prompt::provider::forms::{Beside, Reader, with_beside};
+use crate::prompt::provider::forms::{Beside, Reader, text_of};
 use crate::prompt::provider::other::Other;
 use crate::prompt::provider::sequence::{indented, tool_name};
 
@@ -111,23 +111,11 @@ pub(super) struct CallResult<'a> {
 #[derive(Clone, Debug)]
 pub(super) enum Block<'a> {
     Text(Cow<'a, str>),
-    /// Words of another speaker than the turn's, with their mark.
+    /// What another speaker says, with the mark of that one.
     Marked(String),
-    /// What the turn's speaker says within a message of another, whose mark it does not take.
-    Own(Box<Block<'a>>),
     Call(Call<'a>),
     Result(CallResult<'a>),
     Other(Other<'a>),
-}
-
-impl<'a> Block<'a> {
-    /// It without the note that the turn's speaker says it; never [`Block::Own`].
-    pub(super) fn bare(self) -> Self {
-        match self {
-            Block::Own(block) => block.bare(),
-            block => block,
-        }
-    }
 }
 
 pub(super) type Blocks<'a> = Vec<Block<'a>>;
@@ -169,7 +157,7 @@ pub(super) fn blocks<'a>(
     check_interrupts: &dyn Fn(),
 ) -> Blocks<'a> {
     let reader = Reader::new(message.role, check_interrupts);
-    let read = payload.and_then(|json| reader.payload(json)).unwrap_or_default();
+    let mut read = payload.and_then(|json| reader.payload(json)).unwrap_or_default();
     let has_content = message.content.is_some_and(|text| !text.trim().is_empty());
     let says = |block: &Block<'_>| match block {
         Block::Text(text) => !text.trim().is_empty(),
@@ -177,11 +165,16 @@ pub(super) fn blocks<'a>(
             !other.is_thought()
                 && (!has_content || other.is_known() || !other.text(check_interrupts).is_empty())
         }
-        Block::Marked(_) | Block::Own(_) | Block::Call(_) | Block::Result(_) => true,
+        Block::Marked(_) | Block::Call(_) | Block::Result(_) => true,
     };
     let beside = payload.map(|json| reader.beside(json)).unwrap_or_default();
-    let blocks = if read.iter().any(says) {
-        with_beside(read, beside)
+    let is_read = read.iter().any(says);
+    let is_of_tool = is_read && payload.is_some_and(|json| reader.is_of_tool(json));
+    let blocks = if is_read {
+        let texts: Vec<&str> = read.iter().filter_map(text_of).collect();
+        let beside = Beside::blocks(beside, &texts);
+        read.extend(beside);
+        read
     } else {
         let content = message.content.unwrap_or_default();
         let is_unread = message.payload.is_some() && payload.is_none_or(is_json_in_text);
@@ -190,9 +183,9 @@ pub(super) fn blocks<'a>(
         let texts = [Some(content), is_unread.then_some(UNREAD)].into_iter().flatten();
         texts.map(|text| Block::Text(text.into())).chain(beside).collect()
     };
-    match message.role {
-        Role::Tool => blocks.into_iter().map(|block| reader.result_of_tool(block)).collect(),
-        _ => blocks,
+    match is_of_tool || message.role == Role::Tool {
+        true => blocks.into_iter().map(|block| reader.result_of_tool(block)).collect(),
+        false => blocks,
     }
 }
 

@@ -189,7 +189,7 @@ fn recalled_text(
         let content = message.content.filter(|text| !is_empty(text)).map(Cow::Borrowed);
         // Where all is the speaker's, the content says it.
         let is_own = |block: &Block<'_>| match block {
-            Block::Text(_) | Block::Own(_) => true,
+            Block::Text(_) => true,
             Block::Other(other) => other.is_known(),
             Block::Marked(_) | Block::Call(_) | Block::Result(_) => false,
         };
@@ -213,10 +213,9 @@ fn text_of<'a>(
     blocks: &[Block<'a>],
     check_interrupts: &dyn Fn(),
 ) -> Option<Cow<'a, str>> {
-    let texts = blocks.iter().map(|block| match block.clone().bare() {
+    let texts = blocks.iter().map(|block| match block.clone() {
         Block::Text(text) => text.into_owned(),
         Block::Marked(text) => text,
-        Block::Own(_) => String::new(),
         Block::Call(call) => call.described(check_interrupts),
         Block::Result(result) if role == Role::Tool => result.text.into_owned(),
         Block::Result(result) => {
@@ -287,9 +286,8 @@ impl<'a> Sequence<'a, '_> {
                 self.send(role, std::mem::take(&mut content), std::mem::take(&mut results));
                 is_answered = false;
             }
-            match block.bare() {
+            match block {
                 Block::Text(text) if is_empty(&text) => {}
-                Block::Own(_) => {}
                 Block::Text(text) => content.push(Content::Text(text)),
                 Block::Marked(text) => content.push(Content::Text(text.into())),
                 Block::Other(other) => content.extend(self.other(other, role)),
@@ -297,9 +295,6 @@ impl<'a> Sequence<'a, '_> {
                 Block::Result(result) if role == Role::Assistant && result.is_blank => {}
                 Block::Result(result) => content.push(self.lone(&result.text)),
                 // What others than the assistant store is not to be taken for what it has called.
-                Block::Call(call) if role == Role::Tool => {
-                    content.push(self.lone(&call.described(self.check_interrupts)));
-                }
                 Block::Call(call) if role != Role::Assistant => {
                     content.push(Content::Text(call.described(self.check_interrupts).into()));
                 }
