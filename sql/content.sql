@@ -35,6 +35,11 @@ CREATE FUNCTION graph_kernel.json_text(document json) RETURNS text
     AS 'MODULE_PATHNAME', 'json_as_text_wrapper'
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 10;
 COMMENT ON FUNCTION graph_kernel.json_text(json) IS 'the text of a json; NULL where it is longer than 64 MiB';
+CREATE FUNCTION graph_kernel.json_to_look_through(document jsonb) RETURNS text
+    AS 'MODULE_PATHNAME', 'json_to_look_through_wrapper'
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 10 SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION graph_kernel.json_to_look_through(jsonb) IS
+    'as json_text, with null for each number of more than 64 bytes';
 CREATE FUNCTION graph_kernel.text_prefix(content text, chars integer) RETURNS text
     AS 'MODULE_PATHNAME', 'text_prefix_wrapper'
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 10;

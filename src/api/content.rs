@@ -74,6 +74,11 @@ fn json_text(json: StoredJsonb) -> Option<Text> {
     json.text().map(Text)
 }
 
+#[pg_extern(sql = false)]
+fn json_to_look_through(json: StoredJsonb) -> Option<Text> {
+    json.text_to_look_through().map(Text)
+}
+
 /// A json is stored as its text. The server's own conversion copies it twice.
 #[pg_extern(sql = false)]
 fn json_as_text(json: StoredText) -> Option<TextOrStored> {

@@ -344,6 +344,10 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
     ("graph_kernel.json_text(json)", Some("SELECT graph_kernel.json_text('1'::json)")),
     ("graph_kernel.json_text(jsonb)", Some("SELECT graph_kernel.json_text('1'::jsonb)")),
     (
+        "graph_kernel.json_to_look_through(jsonb)",
+        Some("SELECT graph_kernel.json_to_look_through('1')"),
+    ),
+    (
         "graph_kernel.kept_by_others()",
         Some("SELECT graph_kernel.kept_by_others()"),
     ),

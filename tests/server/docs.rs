@@ -74,6 +74,7 @@ const INTERNAL: &[&str] = &[
     "is_kid",
     "is_text",
     "json_text",
+    "json_to_look_through",
     "kept_by_others",
     "list_kept",
     "list_keys",

@@ -1,5 +1,7 @@
 //! SQL types in Rust: those that are read and written as text, and ids.
 
+use std::ptr::null_mut;
+
 use kernel::chunking::policy::ChunkingPolicy;
 use kernel::graph::turn::TurnId;
 use kernel::policy::SlicePolicy;
@@ -13,7 +15,7 @@ use serde_json::Value;
 use crate::pg::error::{OrRaise, SqlError, Word, chunking_policy_error};
 use crate::pg::interrupts::check_interrupts;
 use crate::pg::shortage::memory;
-use crate::pg::text::{StoredText, checked, checked_datum, expect_length, text_datum};
+use crate::pg::text::{StoredText, checked, checked_datum, expect_length, text_datum, with_bytes};
 
 /// A Rust type for a SQL type that it reads and writes as text.
 pub trait TextType: Sized {
@@ -137,65 +139,112 @@ impl StoredJsonb {
     /// Its JSON text; `None` where that is too long, which is found out without making it: a number of 6 bytes may be
     /// written out in 131 072.
     pub fn text(self) -> Option<String> {
-        // SAFETY: it is made of an argument of type jsonb.
-        let fits = unsafe { self.text_bytes() } <= MAX_JSON_TEXT_BYTES;
-        // SAFETY: as above.
-        fits.then(|| unsafe { <JsonbText as TextType>::read(self.0) }.0)
-    }
-
-    /// How many bytes its text has at least; beyond [`MAX_JSON_TEXT_BYTES`] they are not counted to the end.
-    ///
-    /// # Safety
-    /// The datum is a jsonb.
-    unsafe fn text_bytes(self) -> usize {
-        let mut bytes = 0;
-        // SAFETY: a jsonb is read after detoasting, which gives a copy that is freed here, or itself. The iterator
-        // reads within it, and frees itself at its end; else it ends with the memory context of the call. Of the value
-        // only the member that its type names is read. A number is what numeric_out takes; its result is freed once.
-        unsafe {
-            let stored: *mut pg_sys::varlena = self.0.cast_mut_ptr();
-            let jsonb = pg_sys::pg_detoast_datum(stored);
-            let mut iterator =
-                pg_sys::JsonbIteratorInit(&raw mut (*jsonb.cast::<pg_sys::Jsonb>()).root);
-            let mut value = std::mem::zeroed::<pg_sys::JsonbValue>();
-            while bytes <= MAX_JSON_TEXT_BYTES {
-                check_interrupts();
-                let token = pg_sys::JsonbIteratorNext(&mut iterator, &mut value, false);
-                bytes += match token {
-                    pg_sys::JsonbIteratorToken::WJB_DONE => break,
-                    pg_sys::JsonbIteratorToken::WJB_KEY
-                    | pg_sys::JsonbIteratorToken::WJB_VALUE
-                    | pg_sys::JsonbIteratorToken::WJB_ELEM => match value.type_ {
-                        pg_sys::jbvType::jbvString => 2 + value.val.string.len as usize,
-                        pg_sys::jbvType::jbvNumeric => number_bytes(value.val.numeric),
-                        _ => 4,
-                    },
-                    _ => 1,
-                };
-            }
-            if jsonb != stored {
-                pg_sys::pfree(jsonb.cast());
+        let (mut bytes, mut tokens) = (0, JsonbTokens::of(self));
+        while let Some((_, value)) = tokens.next() {
+            // What escapes and commas add is not counted.
+            bytes += value.map_or(1, |value| match value.type_ {
+                // SAFETY: only the member that the type names is read.
+                pg_sys::jbvType::jbvString => 2 + unsafe { value.val.string.len } as usize,
+                pg_sys::jbvType::jbvNumeric => number_bytes(value),
+                _ => 4,
+            });
+            if bytes > MAX_JSON_TEXT_BYTES {
+                return None;
             }
         }
-        bytes
+        // SAFETY: it is made of an argument of type jsonb, or is one that was made below.
+        Some(unsafe { <JsonbText as TextType>::read(self.0) }.0)
+    }
+
+    /// As [`StoredJsonb::text`], for who looks it through: null stands for each number that is written out in more than
+    /// [`MAX_NUMBER_BYTES`], and a value by itself stands in an array.
+    pub fn text_to_look_through(self) -> Option<String> {
+        let (mut state, mut whole) = (null_mut(), null_mut());
+        let mut tokens = JsonbTokens::of(self);
+        while let Some((token, value)) = tokens.next() {
+            let value = value.map(|value| {
+                if value.type_ == pg_sys::jbvType::jbvNumeric
+                    && number_bytes(value) > MAX_NUMBER_BYTES
+                {
+                    value.type_ = pg_sys::jbvType::jbvNull;
+                }
+                std::ptr::from_mut(value)
+            });
+            // SAFETY: the tokens are those of a jsonb, in their order. What they make is of this memory context.
+            whole = unsafe {
+                pg_sys::pushJsonbValue(&raw mut state, token, value.unwrap_or(null_mut()))
+            };
+        }
+        // SAFETY: the last token has made the whole value, whose parts are where `tokens` reads them.
+        StoredJsonb(pg_sys::Datum::from(unsafe { pg_sys::JsonbValueToJsonb(whole) })).text()
     }
 }
 
-/// How many bytes a number is written out in.
-///
-/// # Safety
-/// It is a number that the server has stored.
-unsafe fn number_bytes(number: pg_sys::Numeric) -> usize {
-    // SAFETY: see above; the result is a C string of this memory context, freed once.
+/// The longest number, in bytes, that is written out to be looked through: those of a provenance are shorter.
+const MAX_NUMBER_BYTES: usize = 64;
+
+/// The tokens of a jsonb, by the server's iterator.
+struct JsonbTokens {
+    stored: *mut pg_sys::varlena,
+    /// A copy that is freed with this, or the same.
+    jsonb: *mut pg_sys::varlena,
+    iterator: *mut pg_sys::JsonbIterator,
+    value: pg_sys::JsonbValue,
+}
+
+impl JsonbTokens {
+    fn of(StoredJsonb(datum): StoredJsonb) -> Self {
+        let stored = datum.cast_mut_ptr();
+        // SAFETY: a jsonb is read after detoasting. The iterator reads within it, and frees itself at its end; else it
+        // ends with the memory context of the call. Zeros are a value of the type null.
+        unsafe {
+            let jsonb = pg_sys::pg_detoast_datum(stored);
+            let root = &raw mut (*jsonb.cast::<pg_sys::Jsonb>()).root;
+            let iterator = pg_sys::JsonbIteratorInit(root);
+            JsonbTokens { stored, jsonb, iterator, value: std::mem::zeroed() }
+        }
+    }
+
+    /// The next one, with its value where it is a key or a value that has no tokens in it; `None` at the end.
+    fn next(
+        &mut self,
+    ) -> Option<(pg_sys::JsonbIteratorToken::Type, Option<&mut pg_sys::JsonbValue>)> {
+        use pg_sys::JsonbIteratorToken::{WJB_DONE, WJB_ELEM, WJB_KEY, WJB_VALUE};
+        check_interrupts();
+        // SAFETY: the iterator has not ended.
+        let token = unsafe {
+            pg_sys::JsonbIteratorNext(&raw mut self.iterator, &raw mut self.value, false)
+        };
+        (token != WJB_DONE).then(|| {
+            let is_value = matches!(token, WJB_KEY | WJB_VALUE | WJB_ELEM);
+            (token, is_value.then_some(&mut self.value))
+        })
+    }
+}
+
+impl Drop for JsonbTokens {
+    fn drop(&mut self) {
+        if self.jsonb != self.stored {
+            // SAFETY: the copy that the detoaster made.
+            unsafe { pg_sys::pfree(self.jsonb.cast()) };
+        }
+    }
+}
+
+/// In how many bytes a number is written out at least. It is not: that takes as long as the number is.
+fn number_bytes(value: &pg_sys::JsonbValue) -> usize {
+    // SAFETY: the caller has looked at the type. The server sends the number of digits to the base of 10 000, the place
+    // of the first, the sign and the number of decimals after the point, two bytes each.
     unsafe {
-        let text = pgrx::direct_function_call::<&std::ffi::CStr>(
-            pg_sys::numeric_out,
-            &[Some(pg_sys::Datum::from(number))],
-        )
-        .expect("numeric_out returns a string");
-        let bytes = text.count_bytes();
-        pg_sys::pfree(text.as_ptr().cast_mut().cast());
-        bytes
+        let number = pg_sys::Datum::from(value.val.numeric);
+        let sent = pgrx::direct_function_call_as_datum(pg_sys::numeric_send, &[Some(number)])
+            .expect("numeric_send returns bytes");
+        let (place, decimals) = with_bytes(sent, |sent| {
+            let two = |first: usize| u16::from_be_bytes([sent[first], sent[first + 1]]);
+            (two(2) as i16, usize::from(two(6)))
+        });
+        pg_sys::pfree(sent.cast_mut_ptr());
+        1 + 4 * place.max(0) as usize + decimals
     }
 }
 

@@ -134,8 +134,18 @@ SELECT ('20000000-0000-4000-8000-00000000000' || i)::uuid, 'slice', true,
               ELSE '{"ids": ["00000000-0000-4000-8000-000000000005"]}' END
   FROM generate_series(1, 3) AS i;
 SELECT key, count FROM graph_kernel.references('{"sessions": ["s"]}') WHERE kind = 'trace' ORDER BY key;
+-- A number that takes long to be written out is looked through as null.
+INSERT INTO retrieval_traces (id, retrieval_mode, is_admissible, provenance)
+SELECT ('30000000-0000-4000-8000-0000000000' || i)::uuid, 'slice', true,
+       (SELECT jsonb_agg('1e131071'::jsonb) FROM generate_series(1, 511)) || '["00000000-0000-4000-8000-000000000005"]'
+  FROM generate_series(10, 49) AS i;
+SET statement_timeout = '20s';
+SELECT count(*), sum(count) FROM graph_kernel.references('{"sessions": ["s"]}') WHERE kind = 'trace';
+RESET statement_timeout;
 SELECT length(graph_kernel.json_text(j)), graph_kernel.json_text(j) = j::text AS same
   FROM unnest('{"{\"a\": [1, 2.50, null, true, \"b\\n\"], \"c\": {}}","\"x\"","[]","1e100"}'::jsonb[]) AS j;
+SELECT graph_kernel.json_to_look_through(j::jsonb)
+  FROM unnest(ARRAY['{"a": [1, -2.50, 1e200, {"b": 1e-200}], "c": {}, "d": null, "e": "\"\\"}', '"x"', '-1e200', '[]', '{}']) AS j;
 SELECT graph_kernel.json_text('{"a" : 1}'::json), graph_kernel.json_text(('"' || repeat('x', 67108863) || '"')::json) IS NULL AS is_too_long;
 TRUNCATE retrieval_traces;
 ALTER TABLE retrieval_traces SET UNLOGGED;

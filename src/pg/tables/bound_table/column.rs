@@ -51,8 +51,11 @@ impl BoundColumn {
             // A conversion into timestamptz would depend on the session's time zone.
             pg_sys::TIMESTAMPOID => format!("{value}::pg_catalog.timestamp"),
             // Any row may be too long.
-            pg_sys::JSONOID | pg_sys::JSONBOID if matches!(self.kind, ValueKind::Named) => {
+            pg_sys::JSONOID if matches!(self.kind, ValueKind::Named) => {
                 format!("graph_kernel.json_text({value})")
+            }
+            pg_sys::JSONBOID if matches!(self.kind, ValueKind::Named) => {
+                format!("graph_kernel.json_to_look_through({value})")
             }
             // No JSON is empty: what is too long is.
             pg_sys::JSONOID | pg_sys::JSONBOID => format!(
