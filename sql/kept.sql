@@ -76,7 +76,7 @@ WITH referring AS MATERIALIZED (
     FROM referring AS t LEFT JOIN LATERAL unnest(t.graphs) AS g (graph) ON true WHERE NOT t.is_read
 ), counted AS MATERIALIZED (
     SELECT c.key, sum(c.found) AS found
-    FROM (SELECT t.place, t.reference FROM referring AS t GROUP BY 1, 2 HAVING bool_and(t.is_read)) AS t
+    FROM (SELECT DISTINCT t.place, t.reference FROM referring AS t WHERE t.is_read) AS t
     CROSS JOIN LATERAL graph_kernel.count_references(t.place, t.reference::text) AS c
     GROUP BY c.key
 )

@@ -21,6 +21,22 @@ INSERT INTO notes_a SELECT graph_keep(graph_slice('00000000-0000-4000-8000-00000
 RESET graph_kernel.graph;
 SELECT kind, atoms FROM graph_kernel.kept;
 
+-- A second trigger of another graph on the same column hides no row where that one is not read.
+CREATE SCHEMA b;
+CREATE TABLE b.turns (LIKE memory_turns INCLUDING ALL);
+CREATE TABLE b.edges (LIKE memory_turn_edges INCLUDING ALL);
+SELECT graph_kernel.bind_tables('b.turns', 'b.edges', name => 'b') IS NOT NULL AS bound,
+       graph_kernel.bind_store(graph_kernel.create_slice_store('b'), 'b');
+ALTER TABLE notes_a ADD b_ids uuid[];
+CREATE CONSTRAINT TRIGGER of_b AFTER INSERT OR UPDATE ON notes_a NOT DEFERRABLE FOR EACH ROW
+    EXECUTE FUNCTION graph_require_admissible('ref=slice_key', 'b_ids', 'graph=b');
+SELECT kind, atoms FROM graph_kernel.kept;
+ALTER TABLE notes_a DROP COLUMN b_ids;
+SELECT kind, atoms FROM graph_kernel.kept;
+DROP TRIGGER of_b ON notes_a;
+SELECT graph_kernel.unbind_store('b'), graph_kernel.unbind_tables('b');
+DROP SCHEMA b CASCADE;
+
 -- A column whose name the client's encoding does not have.
 CREATE TABLE odd (U&"\2192" text, ids uuid[]);
 INSERT INTO odd VALUES (NULL, '{00000000-0000-4000-8000-000000000005}');
