@@ -375,14 +375,14 @@ pub fn refresh(since: i64, most: i64) -> Result<Refreshed, SqlError> {
             },
         };
         // It would be due for ever.
-        if !store::note_check(&table, &key, status, superseded_by.as_deref()) {
+        if !store::note_check(&table, &key, status, superseded_by.as_deref(), since) {
             return Err(not_noted(&table));
         }
         match (status, superseded_by) {
             (_, Some(now)) => {
                 refreshed.changed += 1;
                 // It may have been kept before, and superseded by this one: now it is what the graph gives.
-                store::note_check(&table, &now, "identical", None);
+                store::note_check(&table, &now, "identical", None, since);
             }
             ("identical", None) => {}
             (_, None) => refreshed.failed += 1,

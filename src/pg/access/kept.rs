@@ -303,23 +303,37 @@ pub fn of_others(store: &StoreTable, by: TakenBy<'_>) -> i64 {
     count(&store.statement(&OTHERS), &arguments)
 }
 
-/// Notes what taking a slice again has found, and the key of the document that has taken its place. Returns whether a
-/// row was written, and no trigger has set the time back.
+/// Notes what taking a slice again has found, and the key of the document that has taken its place. Returns whether it
+/// is noted that it was taken again since a moment, as for [`due`]: not where no row was written, or a trigger has set
+/// the time back.
 pub fn note_check(
     store: &StoreTable,
     key: &str,
     status: &str,
     superseded_by: Option<&str>,
+    since: i64,
 ) -> bool {
-    let arguments = [Some(key), Some(status), superseded_by].map(Argument::Text);
-    let mut is_noted = false;
-    with_own_writes(|| {
-        query(&store.statement(&CHECK), &arguments, |row| {
-            is_noted = row.bool(0) == Some(true);
-            ControlFlow::Continue(())
+    let note = |is_rounded_up| {
+        let arguments = [
+            Argument::Text(Some(key)),
+            Argument::Text(Some(status)),
+            Argument::Text(superseded_by),
+            Argument::Time(since),
+            Argument::Text(Some(is_rounded_up)),
+        ];
+        let mut is_noted = None;
+        with_own_writes(|| {
+            query(&store.statement(&CHECK), &arguments, |row| {
+                is_noted = Some(row.bool(0) == Some(true));
+                ControlFlow::Continue(())
+            });
         });
-    });
-    is_noted
+        is_noted
+    };
+    match note("false") {
+        Some(false) => note("true") == Some(true),
+        noted => noted == Some(true),
+    }
 }
 
 /// The keys that rows refer to, each with their number.

@@ -158,6 +158,12 @@ SET statement_timeout = '20s';
 CALL graph_kernel.refresh_kept();
 RESET statement_timeout;
 DROP FUNCTION taken_back CASCADE;
+-- A column of less than microseconds takes a time to be one before.
+ALTER TABLE slice_store ALTER checked_at TYPE timestamptz(0);
+DO $$ BEGIN PERFORM pg_sleep(1.05 - date_part('epoch', clock_timestamp())::numeric % 1); END $$;
+CALL graph_kernel.refresh_kept();
+SELECT bool_and(checked_at BETWEEN now() - interval '1 minute' AND now() + interval '1 second') AS checked FROM slice_store WHERE checked_at IS NOT NULL;
+ALTER TABLE slice_store ALTER checked_at TYPE timestamptz;
 -- JSON may spell an id in escapes.
 CREATE TABLE spelled (slice json, turns uuid);
 INSERT INTO spelled SELECT replace(graph_slice(turn(2))::text, '-', '\u002d')::json;
