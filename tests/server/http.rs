@@ -6,6 +6,8 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
 
 use graph_kernel_tests::shared::shared_or_skip;
 use serde_json::{Value, json};
@@ -48,19 +50,42 @@ impl Service {
              {more}\r\n{body}"
         )
         .unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        assert!(!head.to_ascii_lowercase().contains("transfer-encoding"), "{head}");
-        (status, body.to_owned())
+        answer_on(stream)
     }
 
     fn ask(&self, method: &str, path: &str, body: &str) -> Answer {
-        let token = &self.token;
-        let more = format!("Authorization: Bearer {token}\r\nContent-Type: application/json\r\n");
-        self.send(method, path, &more, body)
+        self.send(method, path, &self.head("application/json"), body)
     }
+
+    /// The lines of a head for a body of a type, with what /mcp asks for.
+    fn head(&self, content_type: &str) -> String {
+        format!(
+            "Authorization: Bearer {}\r\nContent-Type: {content_type}\r\n\
+             Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2025-06-18\r\n",
+            self.token
+        )
+    }
+
+    /// Begins a request whose body does not come.
+    fn begin(&self, path: &str) -> TcpStream {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let (host, head) = (&self.address, self.head("application/json"));
+        write!(
+            stream,
+            "POST {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nContent-Length: 2\r\n{head}\r\n"
+        )
+        .unwrap();
+        stream
+    }
+}
+
+fn answer_on(mut stream: TcpStream) -> Answer {
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    assert!(!head.to_ascii_lowercase().contains("transfer-encoding"), "{head}");
+    (status, body.to_owned())
 }
 
 impl Drop for Service {
@@ -194,7 +219,15 @@ fn check(
         return check(document, target, value, reference, seen);
     }
     if let Some(all) = schema["anyOf"].as_array() {
-        let fits = |schema: &&Value| (schema["type"] == "null") == value.is_null();
+        // Errors of both forms have an `error`, one a text and one an object.
+        let error = |schema: &Value| {
+            let target = schema["$ref"].as_str().unwrap_or("#").trim_start_matches('#');
+            document.pointer(target).unwrap()["properties"]["error"]["type"].clone()
+        };
+        let fits = |schema: &&Value| {
+            let is_text = error(schema) == "string";
+            (schema["type"] == "null") == value.is_null() && is_text == value["error"].is_string()
+        };
         let schema = all.iter().find(fits).unwrap_or_else(|| panic!("{place}: {value}"));
         return check(document, schema, value, place, seen);
     }
@@ -276,6 +309,7 @@ fn the_description_is_that_of_the_answers() {
     let many = format!("[{}]", vec![first.as_str(); 101].join(", "));
     let token = json!({"admissibility_token": "a", "slice_id": "b", "anchor_turn_id": FIRST, "policy_id": "c",
                        "policy_params_hash": "d", "graph_snapshot_hash": "e", "schema_version": "f"});
+    let notification = r#"{"jsonrpc": "2.0", "method": "notifications/initialized"}"#;
     let requests: Vec<(&str, &str, String, u16)> = vec![
         ("POST", "/api/slice", format!(r#"{{"anchor_turn_id": {first}}}"#), 200),
         (
@@ -366,6 +400,15 @@ fn the_description_is_that_of_the_answers() {
         ("POST", "/api/rag/search/slice", "7".to_owned(), 422),
         ("GET", "/api/rag/search/global?query=heron%204&limit=2", String::new(), 200),
         ("GET", "/api/rag/search/global", String::new(), 400),
+        (
+            "POST",
+            "/mcp",
+            r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+                "params": {"name": "recall", "arguments": {"question": "heron"}}}"#
+                .to_owned(),
+            200,
+        ),
+        ("POST", "/mcp", notification.to_owned(), 202),
         ("GET", "/health", String::new(), 200),
         ("GET", "/health/live", String::new(), 200),
         ("GET", "/health/ready", String::new(), 200),
@@ -387,7 +430,9 @@ fn the_description_is_that_of_the_answers() {
         let path = path.split('?').next().unwrap();
         let content = schema_of(path, method, status);
         let place = format!("{method} {path} {status}");
-        match content.get("application/json") {
+        let as_json = content.get("application/json").filter(|_| body.starts_with('{'));
+        match as_json {
+            _ if content.is_null() => assert_eq!(body, "", "{place}"),
             Some(content) => {
                 let value = serde_json::from_str(&body).unwrap();
                 check(&document, &content["schema"], &value, &place, &mut seen);
@@ -399,9 +444,71 @@ fn the_description_is_that_of_the_answers() {
         }
         asked.insert((path.to_owned(), method.to_ascii_lowercase(), status));
     };
+    let paths = document["paths"].as_object().unwrap();
+    let posted: Vec<(&String, &Value)> = paths
+        .iter()
+        .filter(|(_, operations)| operations["post"].is_object())
+        .map(|(path, operations)| (path, &operations["post"]["responses"]))
+        .collect();
+    // As many requests as are taken at once, whose bodies do not come.
+    let full = Service::start(&database, &["--timeout", "1"]);
+    let mut begun: Vec<(&String, TcpStream)> = Vec::new();
+    for (path, _) in posted.iter().cycle() {
+        let stream = full.begin(path);
+        stream.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+        if stream.peek(&mut [0]).is_ok() {
+            break;
+        }
+        stream.set_read_timeout(None).unwrap();
+        begun.push((path, stream));
+    }
+    assert_eq!(begun.len(), 64);
+    for (path, operations) in paths {
+        for (method, operation) in operations.as_object().unwrap() {
+            let method = method.to_ascii_uppercase();
+            if operation["security"] != json!([]) {
+                judge(&method, path, full.ask(&method, path, "{}"), 503);
+            }
+        }
+    }
     for (method, path, body, status) in &requests {
         judge(method, path, service.ask(method, path, body), *status);
     }
+    // Bodies that are no JSON, that do not say that they are, and that are too long.
+    let long = format!("\"{}\"", "x".repeat(17 << 20));
+    for (path, responses) in &posted {
+        judge("POST", path, service.ask("POST", path, "{"), 400);
+        judge("POST", path, service.ask("POST", path, &long), 413);
+        let answer = service.send("POST", path, &service.head("text/plain"), notification);
+        assert_eq!(answer.0 == 415, responses["415"].is_object(), "{path}: {answer:?}");
+        if answer.0 == 415 {
+            judge("POST", path, answer, 415);
+        }
+    }
+    let only_json = service.head("application/json").replace(", text/event-stream", "");
+    judge("POST", "/mcp", service.send("POST", "/mcp", &only_json, notification), 406);
+    // Statements that wait for tables.
+    let waiting = Service::start(&database, &["--timeout", "1"]);
+    let mut holder = database.connect();
+    let mut holder = holder.transaction().unwrap();
+    holder
+        .batch_execute(
+            "DO $$DECLARE t regclass; BEGIN
+                FOR t IN SELECT oid FROM pg_class WHERE relkind = 'r' AND relnamespace IN (
+                    'graph_kernel'::regnamespace, 'public'::regnamespace) LOOP
+                    EXECUTE 'LOCK TABLE ' || t;
+                END LOOP;
+             END$$",
+        )
+        .unwrap();
+    for (method, path, body, status) in &requests {
+        let told = &paths[path.split('?').next().unwrap()][method.to_ascii_lowercase()];
+        if *status == 200 && told["responses"]["504"].is_object() {
+            judge(method, path, waiting.ask(method, path, body), 504);
+        }
+    }
+    holder.rollback().unwrap();
+    drop(waiting);
     // Without the token, what is not open is refused; from the page of another origin all is.
     for (path, operations) in document["paths"].as_object().unwrap() {
         for (method, operation) in operations.as_object().unwrap() {
@@ -412,6 +519,9 @@ fn the_description_is_that_of_the_answers() {
             if !is_open {
                 judge(&method, path, answer, 401);
             }
+            let head =
+                format!("Origin: http://another.example\r\n{}", service.head("application/json"));
+            judge(&method, path, service.send(&method, path, &head, "{}"), 403);
         }
     }
     // Two at once are answered, and no more.
@@ -450,14 +560,18 @@ fn the_description_is_that_of_the_answers() {
     drop_all(&database);
     // Probes are answered from what was asked in the last second.
     while service.ask("GET", "/health", "").0 == 200 {
-        std::thread::sleep(std::time::Duration::from_millis(20));
+        sleep(Duration::from_millis(20));
     }
     for (method, path, body, status) in &requests {
         let told = &document["paths"][path.split('?').next().unwrap()][method.to_ascii_lowercase()]
             ["responses"];
-        if *status == 200 && told["503"].is_object() {
+        // The tools say it in their results.
+        if *status == 200 && *path != "/mcp" && told["503"].is_object() {
             judge(method, path, service.ask(method, path, body), 503);
         }
+    }
+    for (path, stream) in begun {
+        judge("POST", path, answer_on(stream), 408);
     }
     for (path, operations) in document["paths"].as_object().unwrap() {
         for (method, operation) in operations.as_object().unwrap() {
@@ -490,14 +604,9 @@ fn drop_all(database: &Database) {
 
 /// One call of the tools at /mcp.
 fn call(service: &Service, tool: &str, arguments: Value) -> String {
-    let more = format!(
-        "Authorization: Bearer {}\r\nContent-Type: application/json\r\n\
-         Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2025-06-18\r\n",
-        service.token
-    );
     let request = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
                          "params": {"name": tool, "arguments": arguments}});
-    let (status, body) = service.send("POST", "/mcp", &more, &request.to_string());
+    let (status, body) = service.ask("POST", "/mcp", &request.to_string());
     assert_eq!(status, 200, "{body}");
     let answer: Value = serde_json::from_str(&body).unwrap();
     answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{body}")).to_owned()
