@@ -41,13 +41,18 @@ impl RecorderTable {
     /// transaction's end. Raises 42501 before that where the current role has no right to it.
     ///
     /// # Errors
-    /// 42P01, 42703, 42804, 42809 when the table is not what chunking needs; 42501 when its binder may not read it.
+    /// 42P01, 42703, 42804, 42809 when the table is not what chunking needs; 42501 when its binder may not read it;
+    /// 40001 where the snapshot is older than the table.
     pub fn current() -> Result<Self, SqlError> {
-        if let Some(bound) = Self::bound()? {
-            return Ok(bound);
-        }
-        let default = relation::lock_by_name(c"public", c"recorder_events");
-        Self::resolve(default.ok_or_else(no_default_table)?, &Value::Null, None)
+        let table = match Self::bound()? {
+            Some(bound) => bound,
+            None => {
+                let default = relation::lock_by_name(c"public", c"recorder_events");
+                Self::resolve(default.ok_or_else(no_default_table)?, &Value::Null, None)?
+            }
+        };
+        table.check_settled()?;
+        Ok(table)
     }
 
     /// The bound table alone.
