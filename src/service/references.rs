@@ -11,6 +11,7 @@ use kernel::retrieval::provenance::Provenance;
 use kernel::retrieval::search::SearchFilter;
 use pgrx::{PgSqlErrorCode, pg_sys};
 use serde_json::Value;
+use uuid::Uuid;
 
 use super::reader::GraphReader;
 use super::search::{invalid_filter, search_filter};
@@ -133,13 +134,19 @@ impl Sought {
         else {
             return false;
         };
-        filter.owner.is_some() && filter.owner == applied.owner
+        filter.owner.as_ref().zip(applied.owner.as_ref()).is_some_and(|(a, b)| is_same_owner(a, b))
             || applied
                 .sessions
                 .iter()
                 .flatten()
                 .any(|name| self.sessions.contains(bounded_name(name, &check_interrupts).as_ref()))
     }
+}
+
+/// Whether two texts name an owner. One of type uuid is found by any spelling.
+fn is_same_owner(one: &str, other: &str) -> bool {
+    let id = |text| Uuid::try_parse(text).ok();
+    one == other || id(one).is_some_and(|one| id(other) == Some(one))
 }
 
 /// Hands what names the turns that a filter finds in the graph of this name to `put`.

@@ -147,8 +147,8 @@ const TOO_MUCH: &str = "
         WHERE c.relnamespace = 'graph_kernel'::regnamespace AND c.relkind IN ('r', 'v')
           AND has_table_privilege('somebody', c.oid, p)
           AND NOT (c.relname IN ('binding', 'bindings', 'recorder_binding', 'trace_binding', 'store_binding',
-                                  'policies',
-                                  'known_policies', 'proof_keys', 'kept') AND p = 'SELECT')
+                                  'revoked_keys',
+                                  'policies', 'known_policies', 'proof_keys', 'kept') AND p = 'SELECT')
         UNION ALL
         SELECT 'EXECUTE on ' || f.oid::regprocedure
         FROM pg_proc AS f

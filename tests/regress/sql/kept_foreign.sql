@@ -251,5 +251,20 @@ SELECT repeat('a', 64), '', repeat('k', 5000), 'g', 'r', false, id, ARRAY[id], '
   FROM memory_turns WHERE session_id = 's' LIMIT 1;
 SELECT kind, place, left(key, 5) AS key, count FROM graph_kernel.references('{"sessions": ["s"]}') WHERE place = 'by_hand.kept'::regclass;
 SELECT kind, left(key, 5) AS key FROM graph_kernel.kept;
+
+-- An owner of type uuid is found by any spelling, in what a search was narrowed to, too.
+CREATE SCHEMA by_uuid;
+SELECT graph_kernel.create_tables('by_uuid');
+ALTER TABLE by_uuid.memory_turns DROP COLUMN owner, ADD owner uuid,
+    ADD words tsvector GENERATED ALWAYS AS (to_tsvector('english', content_text)) STORED;
+INSERT INTO by_uuid.memory_turns (id, session_id, role, content_text, owner)
+VALUES ('00000000-0000-4000-8000-0000000000a1', 's', 'user', 'text', 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11');
+SELECT graph_kernel.bind_tables('by_uuid.memory_turns', 'by_uuid.memory_turn_edges', name => 'by_uuid') IS NOT NULL AS bound,
+       graph_kernel.bind_traces('retrieval_traces');
+SET graph_kernel.graph = 'by_uuid';
+SELECT graph_trace(provenance::jsonb) IS NOT NULL AS traced
+FROM graph_search(query_text => 'text', filter => '{"owner": "A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11"}');
+DELETE FROM by_uuid.memory_turns;
+SELECT kind, count FROM graph_kernel.references('{"owner": "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"}') WHERE kind IN ('turn', 'trace');
 \c :before
 DROP DATABASE kept_foreign;
