@@ -820,3 +820,36 @@ fn a_cancel_of_a_commit_leaves_no_setting() {
         assert_eq!(pooler.settings(&database), before, "{delay} ms");
     }
 }
+
+/// Nor does a cancel that was kept waiting until the transaction is committed, while others wait for the session.
+#[test]
+fn a_cancel_after_a_commit_leaves_no_setting() {
+    let name = "mcp::a_cancel_after_a_commit_leaves_no_setting";
+    let Some(pooler) = Pooler::start("mcp_pooler_after") else { return lack(name, "no PgBouncer") };
+    let database = with_words("mcp_pooler_after");
+    let before = pooler.settings(&database);
+    let mut owner = database.connect();
+    owner.batch_execute(SETTING_TRIGGERS).unwrap();
+    owner
+        .batch_execute(
+            "CREATE FUNCTION public.cancels() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                 RETURN CASE WHEN pg_cancel_backend(pg_backend_pid()) THEN NULL::public.deferred END; END $$;
+             CREATE CONSTRAINT TRIGGER last AFTER INSERT ON public.deferred
+                 DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION public.cancels()",
+        )
+        .unwrap();
+    let mut client = Client::start(&mut pooler.command(&database, &["mcp", "--allow-writes"]));
+    std::thread::scope(|scope| {
+        let others = [(); 4].map(|()| {
+            scope.spawn(|| (0..50).map(|_| pooler.settings(&database)).collect::<Vec<_>>())
+        });
+        for _ in 0..5 {
+            client.call("remember", json!({"session": "s", "text": "note"}));
+        }
+        for settings in others.into_iter().flat_map(|other| other.join().unwrap()) {
+            assert_eq!(settings[0][1..], before[0][1..]);
+        }
+    });
+    let stored: i64 = owner.query_one("SELECT count(*) FROM memory_turns", &[]).unwrap().get(0);
+    assert!(stored > 0);
+}

@@ -440,6 +440,11 @@ fn what_tables_raise_is_not_a_hint_of_the_page() {
     let service = Service::start(&database, &["--no-token", "--database", &user]);
     let about = service.get("/page/about");
     assert_eq!((about.status, &about.body["no_words"]), (200, &Value::Null), "{about:?}");
+    let raised = service.post("/page/search", &json!({"query": "word"}));
+    assert_eq!(
+        (raised.refusal(), &raised.body["error"]["hint"]),
+        ((400, "22023", ""), &Value::Null)
+    );
     drop(service);
     database.drop_role(&role);
 }

@@ -241,6 +241,11 @@ impl Client {
         self.connection.is_none() || self.client.as_ref().is_none_or(postgres::Client::is_closed)
     }
 
+    /// Closes the connection in the midst of its transaction.
+    pub(super) fn close(&mut self) {
+        self.connection = None;
+    }
+
     /// How many turns are left out of what was asked since this was called before.
     pub(super) fn take_left_out(&self) -> u64 {
         self.left_out.swap(0, Ordering::Relaxed)
@@ -334,7 +339,14 @@ fn drive<T>(
                 *connection = None;
             } else if let Poll::Ready(ended) = running.as_mut().poll(context) {
                 *connection = None;
-                ended?;
+                // The server may have said why before.
+                return match (work.as_mut().poll(context), ended) {
+                    (Poll::Pending, Err(error)) => Poll::Ready(Err(error)),
+                    (Poll::Ready(Err(closed)), Err(error)) if closed.is_closed() => {
+                        Poll::Ready(Err(error))
+                    }
+                    (done, _) => done,
+                };
             }
         }
         work.as_mut().poll(context)

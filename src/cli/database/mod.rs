@@ -42,31 +42,27 @@ pub(crate) const READ_COMMITTED: &str = "READ COMMITTED";
 const WHICH: &str = "SELECT pg_backend_pid(), now()";
 
 /// Gives the commands that set again what the session has set: other clients of a pooler may have, or the pooler where
-/// it connects. The role is set first: what is listed is what that may set.
+/// it connects. What the login alone may set is set before its role, and the rest after that.
 const SET_AGAIN: &str = "\
     SELECT pg_catalog.string_agg(pg_catalog.format( \
-        'SELECT pg_catalog.set_config(%L, %L, false); ', s.name, s.setting), '' ORDER BY NOT s.is_role) \
-    FROM (SELECT name, setting, false FROM pg_catalog.pg_settings \
-          WHERE source OPERATOR(pg_catalog.=) 'session' AND (context OPERATOR(pg_catalog.=) 'user' \
-                OR context OPERATOR(pg_catalog.=) 'superuser' AND pg_catalog.has_parameter_privilege(name, 'SET')) \
-            AND name OPERATOR(pg_catalog.<>) ALL ( \
-                '{transaction_isolation,transaction_read_only,transaction_deferrable}'::pg_catalog.text[]) \
-          UNION ALL SELECT 'role', pg_catalog.current_setting('role'), true \
-          WHERE pg_catalog.current_setting('role') OPERATOR(pg_catalog.<>) 'none') AS s (name, setting, is_role)";
+        'SELECT pg_catalog.set_config(%L, %L, false); ', s.name, s.setting), '' ORDER BY s.place) \
+    FROM (SELECT name, setting, CASE WHEN context OPERATOR(pg_catalog.=) 'superuser' \
+            AND pg_catalog.has_parameter_privilege(session_user, name, 'SET') THEN 1 ELSE 3 END \
+          FROM pg_catalog.pg_settings \
+          WHERE source OPERATOR(pg_catalog.=) 'session' AND name OPERATOR(pg_catalog.<>) ALL ( \
+            '{transaction_isolation,transaction_read_only,transaction_deferrable}'::pg_catalog.text[]) \
+          UNION ALL SELECT 'role', pg_catalog.current_setting('role'), 2 \
+          WHERE pg_catalog.current_setting('role') OPERATOR(pg_catalog.<>) 'none') AS s (name, setting, place)";
 
 /// What ends a transaction that has written. Triggers may have set for the session what they please, also at its end,
-/// and its timeout would end this. One message: a pooler gives the session away only after all of it. It is two
-/// transactions more: what has been set before may not be there to be set again, as a role that was dropped meanwhile.
+/// and its timeout would end this. What follows the first command is a transaction of its own: where it fails, as where
+/// a role was dropped meanwhile, a pooler gives the session to nobody.
 const COMMIT: &str = "\
-    COMMIT; SET statement_timeout = 0; BEGIN; RESET ALL; RESET ROLE; \
-    SELECT pg_catalog.pg_advisory_unlock_all(); COMMIT AND CHAIN; ";
+    COMMIT AND CHAIN; SET LOCAL statement_timeout = 0; RESET ALL; RESET ROLE; \
+    SELECT pg_catalog.pg_advisory_unlock_all(); ";
 
 /// What ends another one. Locks of the session outlive it, and code of a policy can take them.
 const ROLLBACK: &str = "ROLLBACK; SELECT pg_catalog.pg_advisory_unlock_all()";
-
-/// Ends this session, with its transaction.
-const END_OWN_SESSION: &str =
-    "ROLLBACK; SELECT pg_catalog.pg_terminate_backend(pg_catalog.pg_backend_pid())";
 
 /// Ends the session of that transaction, if it still runs.
 const END_SESSION: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
@@ -267,7 +263,7 @@ impl Database {
         self.is_in_transaction = false;
         if is_only_begun {
             // All is stored. Nobody is to have the session with other rights than it had.
-            _ = self.client().batch_execute(END_OWN_SESSION);
+            self.client().close();
         }
         Ok(())
     }

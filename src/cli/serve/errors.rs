@@ -5,11 +5,14 @@ use axum::response::{IntoResponse, Response};
 use postgres::error::{DbError, SqlState};
 use serde_json::json;
 
-use crate::database::{Fault, FaultKind, is_own};
+use crate::database::{self, Fault, FaultKind};
 use crate::output::{shortened, tell};
 
 /// The longest text of an error, in bytes: one may repeat what a client has sent.
 const MAX_TEXT_BYTES: usize = 8 << 10;
+
+/// The word of the extension where a graph has no words to search by.
+const NO_WORDS: &str = "NO_WORDS";
 
 /// Why a request has no answer.
 #[derive(Debug)]
@@ -24,8 +27,8 @@ pub(crate) struct Refusal {
     pub(crate) detail: Option<String>,
     /// What to do.
     pub(crate) hint: Option<String>,
-    /// Whether the extension says that the graph has no words. A client that asks in words can be told so.
-    pub(crate) lacks_words: bool,
+    /// Whether word and hint are the extension's or the service's own, and not those of code of the tables' owner.
+    pub(crate) is_own: bool,
     /// In how many seconds the same request may have an answer.
     pub(crate) retry_seconds: Option<u64>,
 }
@@ -40,7 +43,7 @@ impl Refusal {
             message,
             detail,
             hint: None,
-            lacks_words: false,
+            is_own: true,
             retry_seconds: None,
         }
     }
@@ -58,14 +61,14 @@ impl Refusal {
 
     /// An error that the server raised.
     pub(crate) fn of_server(error: &DbError) -> Self {
-        let lacks_words = is_own(error) && error.detail() == Some("NO_WORDS");
+        let is_own = database::is_own(error);
         Refusal {
-            // That is not a fault of the service.
-            status: match lacks_words {
-                true => StatusCode::UNPROCESSABLE_ENTITY,
-                false => status_of(error.code()),
+            // That there are no words is not a fault of the service.
+            status: match error.detail() {
+                Some(NO_WORDS) if is_own => StatusCode::UNPROCESSABLE_ENTITY,
+                _ => status_of(error.code()),
             },
-            lacks_words,
+            is_own,
             sqlstate: Some(error.code().code().to_owned()),
             message: shortened(error.message(), MAX_TEXT_BYTES),
             detail: error.detail().map(|text| shortened(text, MAX_TEXT_BYTES)),
@@ -123,8 +126,19 @@ fn status_of(code: &SqlState) -> StatusCode {
     }
 }
 
+impl Refusal {
+    /// Whether the extension says that the graph has no words to search by.
+    pub(crate) fn lacks_words(&self) -> bool {
+        self.is_own && self.detail.as_deref() == Some(NO_WORDS)
+    }
+}
+
 impl IntoResponse for Refusal {
-    fn into_response(self) -> Response {
+    /// Of a graph without words the page says it in its own words.
+    fn into_response(mut self) -> Response {
+        if !self.is_own && self.detail.as_deref() == Some(NO_WORDS) {
+            (self.detail, self.hint) = (None, None);
+        }
         let body = json!({"error": {
             "message": self.message,
             "sqlstate": self.sqlstate,

@@ -78,7 +78,7 @@ async fn about(State(service): State<Shared>) -> Result<JsonText, Refusal> {
     let probe = "SELECT count(*)::text FROM {schema}.graph_search( \
                  NULL::real[], 'word'::text, 1, '{}'::jsonb)";
     let no_words = match service.read(move |transaction| transaction.text(probe, &[])).await {
-        Err(refusal) if refusal.lacks_words => Some(refusal.hint),
+        Err(refusal) if refusal.lacks_words() => Some(refusal.hint),
         _ => None,
     }
     .map(Option::unwrap_or_default);

@@ -299,7 +299,8 @@ fn an_import_goes_on_while_its_second_connection_waits() {
 #[test]
 fn what_others_have_set_outlives_an_import() {
     let name = "what_others_have_set_outlives_an_import";
-    let settings = "connect_query='SET ROLE gk_test_pooled; SET search_path = app; SET log_min_duration_statement = 4321'";
+    let settings = "connect_query='SET log_min_messages = log; SET ROLE gk_test_pooled; SET search_path = app; \
+                    SET log_min_duration_statement = 4321'";
     let Some(pooler) = Pooler::start_in("pooled_role", "transaction", PORT + 2, settings) else {
         return lack(name, "no PgBouncer");
     };
@@ -320,7 +321,7 @@ fn what_others_have_set_outlives_an_import() {
         .batch_execute("SET DateStyle = 'SQL, DMY'; SET search_path = 'it''s', '\\ here'")
         .unwrap();
     let query = "SELECT current_user, current_setting('search_path'), current_setting('log_min_duration_statement'), \
-                        current_setting('DateStyle')";
+                        current_setting('DateStyle'), current_setting('log_min_messages')";
     let before = rows(&mut beside, query);
     assert_eq!(before[0][0].as_deref(), Some("gk_test_pooled"));
     let state = rows(&mut beside, STATE);

@@ -76,7 +76,7 @@ mod tests {
                 message: "m".to_owned(),
                 detail: detail.map(str::to_owned),
                 hint: None,
-                lacks_words: false,
+                is_own: true,
                 retry_seconds: None,
             });
             (error.code, error.details)

@@ -95,7 +95,7 @@ pub(super) async fn search(
         transaction.rows_as_json(&query, &[(&words, Type::TEXT)])
     };
     let (by, found) = match service.read(by_words).await {
-        Err(refusal) if refusal.lacks_words => {
+        Err(refusal) if refusal.lacks_words() => {
             let by_text = move |transaction: &mut Transaction| {
                 let query = format!(
                     "SELECT {TURN} FROM graph_kernel.list_turns( \
