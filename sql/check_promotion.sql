@@ -56,15 +56,18 @@ BEGIN
         GROUP BY r.oid) AS h ON true
     ORDER BY h.place::text;
 
-    -- Only partitions inherit triggers. Strangers choose how many triggers and children there are: of theirs this says
-    -- one trigger a child, and what is below the child once that has it.
+    -- Only partitions inherit triggers. Strangers choose how many triggers and children there are: of theirs this looks at
+    -- ten triggers a table, and says one a child, and what is below the child once that has it.
     RETURN QUERY
     WITH RECURSIVE guard AS MATERIALIZED (
         -- Each child repeats it: a command with a longer one is not given.
-        SELECT g.guard, g.place, g.name, CASE WHEN octet_length(g.call) <= 4096 THEN g.call END AS call,
-               r.relowner = ANY (graph_kernel.trusted_owners(check_promotion.name)) AS is_trusted
-        FROM graph_kernel.promoting_triggers() AS g JOIN pg_class AS r ON r.oid = g.place
-        WHERE g.bad_arguments = '{}'
+        SELECT t.guard, t.place, t.name, t.call, t.is_trusted
+        FROM (SELECT g.guard, g.place, g.name, CASE WHEN octet_length(g.call) <= 4096 THEN g.call END AS call,
+                     r.relowner = ANY (graph_kernel.trusted_owners(check_promotion.name)) AS is_trusted,
+                     row_number() OVER (PARTITION BY g.place ORDER BY g.name) AS position
+              FROM graph_kernel.promoting_triggers() AS g JOIN pg_class AS r ON r.oid = g.place
+              WHERE g.bad_arguments = '{}') AS t
+        WHERE t.is_trusted OR t.position <= 10
     ), descendant (top, child, is_trusted) AS (
         SELECT t.place::oid, h.inhrelid, t.is_trusted
         FROM (SELECT DISTINCT g.place, g.is_trusted FROM guard AS g) AS t JOIN pg_inherits AS h ON h.inhparent = t.place

@@ -136,25 +136,16 @@ $$;
 COMMENT ON FUNCTION graph_kernel.whole_command(text) IS
     'a command of a hint, and NULL where it is too long or not in the client''s encoding';
 
--- A name for the successor of a trigger that no trigger and no constraint of the table and of its partitions has.
+-- A name for the successor of a trigger that no trigger and no constraint of the table has. Partitions are not looked at,
+-- as there may be any number: one has such a name on purpose only, and then the command fails and does nothing.
 CREATE FUNCTION graph_kernel.free_trigger_name(place regclass, guard oid) RETURNS name
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
-    -- pg_partition_tree would lock what strangers have made. One name after the other is tried, as they choose how many
-    -- there are.
-    WITH RECURSIVE part (oid) AS (
-        SELECT $1::oid
-        UNION
-        SELECT h.inhrelid
-        FROM part AS p JOIN pg_class AS r ON r.oid = p.oid JOIN pg_inherits AS h ON h.inhparent = p.oid
-        WHERE r.relkind = 'p'
-    )
     SELECT n.name
     FROM (SELECT format('promotion_%s_%s', $2, generate_series(1, 1000000))::name AS name) AS n
-    WHERE NOT EXISTS (SELECT FROM part AS p JOIN pg_trigger AS g ON g.tgrelid = p.oid WHERE g.tgname = n.name)
-      AND NOT EXISTS (SELECT FROM part AS p JOIN pg_constraint AS k ON k.conrelid = p.oid
-                      WHERE k.contypid = 0 AND k.conname = n.name)
+    WHERE NOT EXISTS (SELECT FROM pg_trigger AS g WHERE g.tgrelid = $1 AND g.tgname = n.name)
+      AND NOT EXISTS (SELECT FROM pg_constraint AS k WHERE k.conrelid = $1 AND k.contypid = 0 AND k.conname = n.name)
     LIMIT 1;
 END;
 COMMENT ON FUNCTION graph_kernel.free_trigger_name(regclass, oid) IS
