@@ -1345,6 +1345,31 @@ fn one_conversation_that_is_refused_stops_no_other() {
     // What the server says of its functions is of no use to whoever imports.
     assert!(!answer.err.contains("PL/pgSQL"), "{}", answer.err);
 
+    // A policy refuses a row, and not the import.
+    database
+        .connect()
+        .batch_execute(
+            "DROP ROLE IF EXISTS gk_test_import_policy; CREATE ROLE gk_test_import_policy LOGIN;
+             GRANT SELECT, INSERT ON memory_turns, memory_turn_edges TO gk_test_import_policy;
+             TRUNCATE memory_turns CASCADE; DROP TRIGGER refuse ON memory_turns;
+             ALTER TABLE memory_turns ENABLE ROW LEVEL SECURITY; CREATE POLICY p ON memory_turns USING (true);
+             CREATE POLICY r ON memory_turns AS RESTRICTIVE FOR INSERT WITH CHECK (content_text <> 'ledger')",
+        )
+        .unwrap();
+    let mut command = graph_kernel(&database);
+    command.env("PGUSER", "gk_test_import_policy").args(["import", "chatgpt", &file]);
+    let answer = Answer::of(command.output().unwrap());
+    assert_eq!((answer.status, answer.count("conversations: ")), (1, 2), "{}", answer.err);
+    assert!(answer.err.contains("row-level security"), "{}", answer.err);
+    database
+        .connect()
+        .batch_execute(
+            "DROP POLICY p ON memory_turns; DROP POLICY r ON memory_turns;
+             ALTER TABLE memory_turns DISABLE ROW LEVEL SECURITY; TRUNCATE memory_turns CASCADE;
+             DROP OWNED BY gk_test_import_policy; DROP ROLE gk_test_import_policy",
+        )
+        .unwrap();
+
     // The second record of one session is broken: nothing of what follows of it is stored either.
     let line = |session: &str, id: &str, parent: &str| {
         json!({"uuid": id, "parentUuid": parent, "sessionId": session, "type": "user",
