@@ -764,7 +764,7 @@ fn a_client_that_cancels_and_leaves_leaves_a_pooler_to_the_others() {
     owner
         .batch_execute("INSERT INTO memory_turns (id, session_id) VALUES (gen_random_uuid(), 's')")
         .unwrap();
-    for is_told in [false, true, false] {
+    for signal in [None, Some("TERM"), Some("HUP")] {
         let mut client = Client::start(&mut pooler.command(&database, &["mcp"]));
         let mut transaction = owner.transaction().unwrap();
         transaction.batch_execute("LOCK TABLE memory_turns IN ACCESS EXCLUSIVE MODE").unwrap();
@@ -773,13 +773,13 @@ fn a_client_that_cancels_and_leaves_leaves_a_pooler_to_the_others() {
         std::thread::sleep(Duration::from_secs(1));
         client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
                             "params": {"requestId": 100}}));
-        match is_told {
-            true => {
+        match signal {
+            Some(signal) => {
                 std::thread::sleep(Duration::from_millis(10));
-                send_signal("TERM", client.process.id());
+                send_signal(signal, client.process.id());
                 assert!(client.process.wait().unwrap().success());
             }
-            false => client.end(),
+            None => client.end(),
         }
         transaction.rollback().unwrap();
         pooler.settings(&database);

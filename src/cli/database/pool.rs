@@ -260,19 +260,6 @@ impl Pool {
         done.map_err(|_| Fault::from("the call has failed within the program".to_owned()))
     }
 
-    /// A connection that was kept. Those that are too old are closed, for which nobody waits.
-    fn take_idle(&self) -> Option<Connection> {
-        let mut idle = locked(&self.idle);
-        let is_old = |connection: &Connection| connection.opened.elapsed() >= MAX_AGE;
-        let (old, young): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut *idle).into_iter().partition(is_old);
-        *idle = young;
-        if !old.is_empty() {
-            thread::spawn(move || drop(old));
-        }
-        idle.pop()
-    }
-
     /// What a transaction sets for itself.
     fn settings(&self) -> String {
         let seconds = self.statement_seconds;
@@ -334,7 +321,13 @@ impl Lease {
     /// A connection in a transaction. One that was kept may have been lost meanwhile, then another one is taken.
     fn begin(&self, access: Access) -> Result<Connection, Fault> {
         loop {
-            let Some(mut connection) = self.pool.take_idle() else { break };
+            let kept = locked(&self.pool.idle).pop();
+            let Some(mut connection) = kept else { break };
+            // It is closed before another one is opened: the role may have no more. The others are left to other calls, as
+            // closing one takes long where the network is silent.
+            if connection.opened.elapsed() >= MAX_AGE {
+                break;
+            }
             self.may_cancel(&connection.database)?;
             match self.pool.begin(&mut connection.database, access).map_err(Fault::from) {
                 Ok(transaction) => {

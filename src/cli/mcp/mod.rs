@@ -24,7 +24,7 @@ use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, Stream
 pub(crate) use self::lines::parsed;
 use crate::arguments::McpArguments;
 use crate::database::{Lease, Place, Pool};
-use crate::serve::end_asked_for;
+use crate::serve::end_or_hangup;
 use crate::{Failure, Outcome};
 
 /// What a client is told of the server as a whole.
@@ -128,7 +128,7 @@ pub(crate) fn mcp(arguments: McpArguments) -> Result<Outcome, Failure> {
             .map_err(|error| format!("no client of MCP on the standard input: {error}"))?;
         tokio::select! {
             ended = service.waiting() => ended.map(|_| ()).map_err(|error| error.to_string()),
-            asked = end_asked_for() => asked,
+            asked = end_or_hangup() => asked,
         }
     });
     // A read of the standard input cannot be ended. The connections close here, outside of the runtime.

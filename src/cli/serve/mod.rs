@@ -276,7 +276,7 @@ async fn accept(listener: TcpListener, routes: Router) -> Result<(), Failure> {
 
 /// Waits until the program is told to end.
 #[cfg(unix)]
-pub(crate) async fn end_asked_for() -> Result<(), Failure> {
+async fn end_asked_for() -> Result<(), Failure> {
     use tokio::signal::unix::{SignalKind, signal};
     let failed = |error: std::io::Error| error.to_string();
     let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
@@ -286,8 +286,22 @@ pub(crate) async fn end_asked_for() -> Result<(), Failure> {
     }
 }
 
+/// As [`end_asked_for`], or the terminal is closed.
+#[cfg(unix)]
+pub(crate) async fn end_or_hangup() -> Result<(), Failure> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut hangup = signal(SignalKind::hangup()).map_err(|error| error.to_string())?;
+    tokio::select! {
+        _ = hangup.recv() => Ok(()),
+        asked = end_asked_for() => asked,
+    }
+}
+
 #[cfg(not(unix))]
-pub(crate) async fn end_asked_for() -> Result<(), Failure> {
+pub(crate) use self::end_asked_for as end_or_hangup;
+
+#[cfg(not(unix))]
+async fn end_asked_for() -> Result<(), Failure> {
     tokio::signal::ctrl_c().await.map_err(|error| error.to_string())
 }
 

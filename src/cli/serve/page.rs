@@ -6,11 +6,13 @@ mod documents;
 mod request;
 
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, State};
+use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::header::CONTENT_TYPE;
-use axum::response::IntoResponse;
+use axum::middleware::{Next, from_fn};
+use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use postgres::types::Type;
+use tokio::sync::Semaphore;
 
 use super::errors::{JsonText, Refusal};
 use super::transaction::Transaction;
@@ -48,7 +50,9 @@ fn file(content_type: &'static str, text: &'static str) -> impl IntoResponse {
 
 /// What the page asks for. It needs the token.
 pub(super) fn data() -> Router<Shared> {
-    let check = post(documents::check).layer(DefaultBodyLimit::max(MAX_DOCUMENT_BYTES));
+    let check = post(documents::check)
+        .layer(DefaultBodyLimit::max(MAX_DOCUMENT_BYTES))
+        .layer(from_fn(few_at_once));
     Router::new()
         .route("/page/about", get(about))
         .route("/page/sessions", get(conversations::sessions))
@@ -61,6 +65,17 @@ pub(super) fn data() -> Router<Shared> {
         .route("/page/document", post(context::document))
         .route("/page/register", post(documents::register))
         .route("/page/check", check)
+}
+
+/// How many documents are taken and checked at a time. Each is held in memory, more than once.
+static CHECKS: Semaphore = Semaphore::const_new(4);
+
+/// Lets a document wait before it is read.
+async fn few_at_once(request: Request, next: Next) -> Response {
+    let permit = CHECKS.acquire().await;
+    let response = next.run(request).await;
+    drop(permit);
+    response
 }
 
 /// The graph that is read, the role, the policies, the versions.
