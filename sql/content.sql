@@ -34,7 +34,8 @@ COMMENT ON FUNCTION graph_kernel.json_text(jsonb) IS 'the text of a jsonb; NULL 
 CREATE FUNCTION graph_kernel.json_text(document json) RETURNS text
     AS 'MODULE_PATHNAME', 'json_as_text_wrapper'
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 10;
-COMMENT ON FUNCTION graph_kernel.json_text(json) IS 'the text of a json; NULL where it is longer than 64 MiB';
+COMMENT ON FUNCTION graph_kernel.json_text(json) IS
+    'the text of a json, its bytes that are not UTF-8 replaced; NULL where it is longer than 64 MiB';
 CREATE FUNCTION graph_kernel.json_to_look_through(document jsonb) RETURNS text
     AS 'MODULE_PATHNAME', 'json_to_look_through_wrapper'
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 10 SET search_path = pg_catalog, pg_temp;

@@ -82,7 +82,13 @@ fn json_to_look_through(json: StoredJsonb) -> Option<Text> {
 /// A json is stored as its text. The server's own conversion copies it twice.
 #[pg_extern(sql = false)]
 fn json_as_text(json: StoredText) -> Option<TextOrStored> {
-    (json.bytes() <= MAX_JSON_TEXT_BYTES).then_some(TextOrStored::Stored(json))
+    if json.bytes() > MAX_JSON_TEXT_BYTES {
+        return None;
+    }
+    Some(json.with_bytes(|bytes| match checked(bytes) {
+        Ok(_) => TextOrStored::Stored(json),
+        Err(_) => TextOrStored::Text(replaced(bytes).into_owned()),
+    }))
 }
 
 #[pg_extern(sql = false)]

@@ -82,9 +82,9 @@ impl From<postgres::Error> for StoreError {
     /// Everything but what the next conversation would meet as well: a lost connection, a server without resources, a
     /// statement that is wrong.
     fn from(error: postgres::Error) -> Self {
-        // A row that a policy refuses, or that a trigger raises an error about, is not what a role may not do at all.
-        let routine = error.as_db_error().and_then(|error| error.routine()).unwrap_or_default();
-        let is_about_row = ["ExecWithCheckOptions", "exec_stmt_raise"].contains(&routine);
+        // A row that a policy refuses is not what a role may not do at all.
+        let routine = error.as_db_error().and_then(|error| error.routine());
+        let is_about_row = routine == Some("ExecWithCheckOptions");
         let is_about_all = error.code().is_none_or(|code| {
             let class = code.code().get(..2).unwrap_or_default();
             class == "42" && !is_about_row
