@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
@@ -678,6 +678,9 @@ fn it_ends_when_it_is_told_to() {
     assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
 }
 
+/// A user that tests do not run as.
+const NOBODY: u32 = 65534;
+
 #[test]
 fn what_would_let_others_in_is_refused_and_no_password_is_shown() {
     let database = database("start");
@@ -706,6 +709,15 @@ fn what_would_let_others_in_is_refused_and_no_password_is_shown() {
     fails(program(&database).args(["--token-file", path]), "others can read it");
     write("s3cret", 0o600);
     fails(program(&database).args(["--token-file", path]), "32 to 256");
+    write(&format!("{token}\n"), 0o600);
+    match chown(&file, Some(NOBODY), None) {
+        Ok(()) => fails(program(&database).args(["--token-file", path]), "another user"),
+        Err(error) => {
+            let test = "serve::what_would_let_others_in_is_refused_and_no_password_is_shown";
+            lack(test, &format!("a file cannot be given to another user: {error}"));
+        }
+    }
+    fs::remove_file(&file).unwrap();
     write(&format!("{token}\n"), 0o600);
     let mut service =
         Service::start(&database, &["--token-file", path, "--host", "memory.example"]);

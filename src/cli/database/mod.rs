@@ -21,7 +21,7 @@ use serde_json::Value;
 
 pub(crate) use self::client::wait_for_cancels;
 use self::client::{Canceller, Cancelling, Client, CopyIn};
-pub(crate) use self::password_file::is_private;
+pub(crate) use self::password_file::{is_of_user, is_private};
 pub(crate) use self::pool::{Access, Fault, FaultKind, Lease, Pool};
 use self::stream::MAX_DATA_BYTES;
 use crate::Failure;

@@ -81,6 +81,19 @@ pub(crate) fn is_private(_: &fs::Metadata) -> bool {
     true
 }
 
+#[cfg(unix)]
+/// Whether the file is of the user that the program runs as, or of root, who can read every file.
+pub(crate) fn is_of_user(file: &fs::Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    [rustix::process::geteuid().as_raw(), 0].contains(&file.uid())
+}
+
+#[cfg(not(unix))]
+/// The same; where there are no such users, every file is.
+pub(crate) fn is_of_user(_: &fs::Metadata) -> bool {
+    true
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

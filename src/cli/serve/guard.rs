@@ -15,6 +15,7 @@ use kernel::hex::hex;
 
 use super::errors::Refusal;
 use crate::Failure;
+use crate::database::{is_of_user, is_private};
 
 /// How many bytes a token that is made here has.
 const TOKEN_BYTES: usize = 16;
@@ -130,15 +131,18 @@ pub(crate) fn new_token() -> Result<String, Failure> {
     Ok(hex(&bytes))
 }
 
-/// The token in a file that others cannot read.
+/// The token in a file that others can neither read nor own.
 pub(crate) fn token_of(path: &Path) -> Result<String, Failure> {
     let failed = |why: &str| format!("--token-file: {}: {why}", path.display());
     let file = std::fs::metadata(path).map_err(|error| failed(&error.to_string()))?;
     if !file.is_file() {
         return Err(failed("it is not a regular file"));
     }
-    if !crate::database::is_private(&file) {
+    if !is_private(&file) {
         return Err(failed("others can read it (chmod 600)"));
+    }
+    if !is_of_user(&file) {
+        return Err(failed("another user owns it, and knows the token (chown)"));
     }
     let text = std::fs::read_to_string(path).map_err(|error| failed(&error.to_string()))?;
     let token = text.trim_ascii();
