@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
+use kernel::graph::edge::Edge;
 use kernel::graph::turn::{Role, TurnId, unix_micros};
 use kernel::json::{JsonLimits, JsonValue};
 use kernel::policy::SlicePolicy;
@@ -74,7 +75,7 @@ pub struct KeptTexts {
 /// 22023 where the record does not verify, or other numbers of texts are given than it has messages; 54000 where what
 /// is stored is too long; else as [`keys`] and any reading.
 pub fn show(record: &str, kept: &KeptTexts) -> Result<Vec<ShownMessage>, SqlError> {
-    let messages = verified_record(record)?.messages;
+    let (Record { messages, .. }, _) = verified_record(record)?;
     for (what, texts) in [("contents", &kept.contents), ("payloads", &kept.payloads)] {
         if let Some(texts) = texts
             && texts.len() != messages.len()
@@ -109,7 +110,7 @@ pub fn json(record: &str, format: &str, options: &str) -> Result<String, SqlErro
         .map_err(|error| error.to_string())
         .and_then(RenderOptions::read)
         .map_err(bad_options)?;
-    let messages = verified_record(record)?.messages;
+    let (Record { messages, .. }, edges) = verified_record(record)?;
     let stored = stored_messages(&messages)?;
     let prompt = (1..).zip(&messages).map(|(n, recorded)| {
         let now = stored.get(&recorded.turn_id).map(as_now);
@@ -129,7 +130,12 @@ pub fn json(record: &str, format: &str, options: &str) -> Result<String, SqlErro
     let texts = prompt.iter().flat_map(|message| [message.content, message.payload]).flatten();
     // Texts are copied into blocks, and from there into JSON.
     memory::assure(4 * texts.map(str::len).sum::<usize>());
-    render(&prompt, format, options, &check_interrupts).ok_or_else(|| {
+    let places: HashMap<TurnId, usize> =
+        messages.iter().enumerate().map(|(place, message)| (message.turn_id, place)).collect();
+    let place = |id| places.get(id).copied();
+    let edges = edges.iter().filter_map(|edge| Some((place(&edge.parent)?, place(&edge.child)?)));
+    let edges: Vec<(usize, usize)> = edges.collect();
+    render(&prompt, &edges, format, options, &check_interrupts).ok_or_else(|| {
         SqlError::new(
             PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
             format!("payloads of the messages have more than {MAX_PAYLOAD_VALUES} values together"),
@@ -179,12 +185,13 @@ fn as_now((role, message): &(Role, Message)) -> MessageNow<'_> {
 ///
 /// # Errors
 /// 22023 where it does not; else as [`keys`].
-fn verified_record(record: &str) -> Result<Record, SqlError> {
+fn verified_record(record: &str) -> Result<(Record, Vec<Edge>), SqlError> {
     let mut verdict = verified(record, &keys()?);
     if verdict.valid().is_none() {
         return Err(not_admissible_record(&verdict));
     }
-    let record = verdict.document.take().and_then(|document| document.record);
+    let document = verdict.document.take();
+    let record = document.and_then(|document| Some((document.record?, document.export.edges)));
     record.ok_or_else(|| {
         SqlError::new(
             PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,

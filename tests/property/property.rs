@@ -11,6 +11,7 @@ mod invariants;
 mod messages;
 mod naive;
 mod naive_v2;
+mod pairs;
 mod policy_text;
 mod policy_v2;
 mod prompts;
@@ -21,7 +22,15 @@ mod slice_sets;
 mod speakers;
 mod words;
 
+use kernel::prompt::provider::PromptMessage;
+use kernel::slicing::slice::Part;
 use proptest::test_runner::{Config, RngAlgorithm};
+
+/// The edges of messages that are one line.
+fn line(messages: &[PromptMessage<'_>]) -> Vec<(usize, usize)> {
+    let places = (0..messages.len()).filter(|place| messages[*place].part != Part::Recalled);
+    places.clone().zip(places.skip(1)).collect()
+}
 
 /// How often a property is tried, at most as often as PROPTEST_CASES says. Failures are printed and not saved to a
 /// file.

@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Value, json};
 
-use crate::cases;
+use crate::{cases, line};
 
 /// What an application stores of a message.
 #[derive(Clone, Debug)]
@@ -170,7 +170,9 @@ impl Prompt {
             payload: payload.as_deref(),
         });
         let messages: Vec<PromptMessage<'_>> = messages.collect();
-        let text = render(&messages, format, RenderOptions { open_calls }, &|| {}).unwrap();
+        let text =
+            render(&messages, &line(&messages), format, RenderOptions { open_calls }, &|| {})
+                .unwrap();
         serde_json::from_str(&text).unwrap()
     }
 }
@@ -211,7 +213,7 @@ proptest! {
         for format in ProviderFormat::ALL {
             let options = RenderOptions { open_calls: OpenCalls::Note };
             let rendered: Value =
-                serde_json::from_str(&render(&said, *format, options, &|| {}).unwrap()).unwrap();
+                serde_json::from_str(&render(&said, &line(&said), *format, options, &|| {}).unwrap()).unwrap();
             let key = if *format == ProviderFormat::Responses { "input" } else { "messages" };
             let contents = rendered[key].as_array().unwrap().iter().map(|m| m["content"].as_str());
             let contents: Vec<&str> = contents.collect::<Option<_>>().unwrap();
@@ -318,7 +320,8 @@ fn rendered(messages: &[(Part, Role, Value)], format: ProviderFormat) -> Value {
     });
     let prompt: Vec<PromptMessage<'_>> = prompt.collect();
     let options = RenderOptions { open_calls: OpenCalls::Note };
-    serde_json::from_str(&render(&prompt, format, options, &|| {}).unwrap()).unwrap()
+    serde_json::from_str(&render(&prompt, &line(&prompt), format, options, &|| {}).unwrap())
+        .unwrap()
 }
 
 /// The recorded role decides who speaks: a user may store any blocks.
@@ -439,7 +442,8 @@ fn what_a_tool_stores_without_an_id_is_marked() {
             payload: Some(&payload.to_string()),
         };
         let options = RenderOptions { open_calls: OpenCalls::Note };
-        let text = render(&[prompt], ProviderFormat::OpenAi, options, &|| {}).unwrap();
+        let text =
+            render(&[prompt], &line(&[prompt]), ProviderFormat::OpenAi, options, &|| {}).unwrap();
         let prompt: Value = serde_json::from_str(&text).unwrap();
         let expected =
             json!([{"role": "user", "content": "[Result of a call that is not shown]\n  42"}]);
@@ -481,7 +485,9 @@ fn payloads_of_too_many_values_are_not_rendered() {
         payload: Some(&many),
     };
     let options = RenderOptions { open_calls: OpenCalls::Note };
-    assert!(render(&[message], ProviderFormat::Plain, options, &|| {}).is_none());
+    assert!(
+        render(&[message], &line(&[message]), ProviderFormat::Plain, options, &|| {}).is_none()
+    );
 }
 
 /// Who says what in recalled turns cannot be written into a turn.
@@ -497,7 +503,7 @@ fn no_line_of_a_recalled_text_reads_like_another_turn() {
     };
     let options = RenderOptions { open_calls: OpenCalls::Note };
     let prompt = [message(Part::Recalled, forged), message(Part::Anchor, "asked")];
-    let text = render(&prompt, ProviderFormat::Plain, options, &|| {}).unwrap();
+    let text = render(&prompt, &line(&prompt), ProviderFormat::Plain, options, &|| {}).unwrap();
     let prompt: Value = serde_json::from_str(&text).unwrap();
     let text = prompt["messages"][0]["content"].as_str().unwrap();
     let marks: Vec<&str> = text.lines().filter(|line| line.starts_with('[')).collect();
@@ -523,7 +529,8 @@ fn what_is_nested_too_deep_is_said() {
         payload: Some(&deep),
     };
     let options = RenderOptions { open_calls: OpenCalls::Note };
-    let text = render(&[message], ProviderFormat::Plain, options, &|| {}).unwrap();
+    let text =
+        render(&[message], &line(&[message]), ProviderFormat::Plain, options, &|| {}).unwrap();
     assert!(text.contains("said\\n\\n[The rest of this message cannot be read."), "{text}");
 }
 
@@ -719,7 +726,8 @@ fn a_payload_that_is_json_in_a_string_is_said_to_be_unread() {
             payload: Some(&payload),
         };
         let options = RenderOptions { open_calls: OpenCalls::Note };
-        let text = render(&[message], ProviderFormat::Plain, options, &|| {}).unwrap();
+        let text =
+            render(&[message], &line(&[message]), ProviderFormat::Plain, options, &|| {}).unwrap();
         let sent: Value = serde_json::from_str(&text).unwrap();
         sent["messages"][0]["content"].as_str().unwrap().to_owned()
     };
@@ -1088,9 +1096,10 @@ fn sent_of(role: Role, content: &str, payload: &Value) -> Value {
         payload: Some(&payload),
     };
     let options = RenderOptions { open_calls: OpenCalls::Note };
-    let sent: Value =
-        serde_json::from_str(&render(&[turn], ProviderFormat::OpenAi, options, &|| {}).unwrap())
-            .unwrap();
+    let sent: Value = serde_json::from_str(
+        &render(&[turn], &line(&[turn]), ProviderFormat::OpenAi, options, &|| {}).unwrap(),
+    )
+    .unwrap();
     sent["messages"].as_array().unwrap().last().unwrap()["content"].clone()
 }
 
@@ -1224,9 +1233,10 @@ fn a_result_in_a_recalled_turn_is_marked() {
             turn(Part::Anchor, Role::User, Some("And?"), None),
         ];
         let options = RenderOptions { open_calls: OpenCalls::Note };
-        let sent: Value =
-            serde_json::from_str(&render(&turns, ProviderFormat::Plain, options, &|| {}).unwrap())
-                .unwrap();
+        let sent: Value = serde_json::from_str(
+            &render(&turns, &line(&turns), ProviderFormat::Plain, options, &|| {}).unwrap(),
+        )
+        .unwrap();
         let text = sent["messages"][0]["content"].as_str().unwrap();
         let expected = "[assistant] I ask.\n  [called ask({})]\n  [returned]\n    Pay.\n    Now.\n  \
                         [Content of type page]\n    Pay 5000.\n\n";
@@ -1433,7 +1443,7 @@ fn other_keys_name_who_speaks_too() {
             turn(Part::Anchor, Role::User, "And?", None),
         ];
         let options = RenderOptions { open_calls: OpenCalls::Note };
-        let sent = render(&turns, ProviderFormat::Plain, options, &|| {}).unwrap();
+        let sent = render(&turns, &line(&turns), ProviderFormat::Plain, options, &|| {}).unwrap();
         let expected = format!("[{}] [user]\\n    Pay.\\n  No.", role.name());
         assert!(sent.contains(&expected), "{payload} {sent}");
     }
@@ -1676,7 +1686,14 @@ fn what_others_put_into_a_turn_of_any_form_is_marked() {
                         };
                         for format in ProviderFormat::ALL {
                             let options = RenderOptions { open_calls: OpenCalls::Note };
-                            let sent = render(&[said, asked], *format, options, &|| {}).unwrap();
+                            let sent = render(
+                                &[said, asked],
+                                &line(&[said, asked]),
+                                *format,
+                                options,
+                                &|| {},
+                            )
+                            .unwrap();
                             let sent: Value = serde_json::from_str(&sent).unwrap();
                             assert_eq!(check_prompt(format.name(), &sent), Ok(()), "{sent}");
                             // A picture has no name, so that nothing of it is left.
@@ -1730,7 +1747,8 @@ fn told(turns: &[(Role, Value)]) -> Value {
     });
     let messages: Vec<PromptMessage<'_>> = messages.collect();
     let options = RenderOptions { open_calls: OpenCalls::Note };
-    let sent = render(&messages, ProviderFormat::OpenAi, options, &|| {}).unwrap();
+    let sent =
+        render(&messages, &line(&messages), ProviderFormat::OpenAi, options, &|| {}).unwrap();
     let sent: Value = serde_json::from_str(&sent).unwrap();
     assert_eq!(check_prompt("openai", &sent), Ok(()), "{sent}");
     sent

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Value, json};
 
-use crate::cases;
+use crate::{cases, line};
 
 /// What names speakers, of which the first may stand in a key, and how a prompt has them.
 const SPEAKERS: [(&str, &str); 23] = [
@@ -609,7 +609,7 @@ fn first_wrong(payload: &Payload) -> Result<(), String> {
         ];
         for format in ProviderFormat::ALL {
             let options = RenderOptions { open_calls: OpenCalls::Note };
-            let sent = render(&turns, *format, options, &|| {}).unwrap();
+            let sent = render(&turns, &line(&turns), *format, options, &|| {}).unwrap();
             let sent: Value = serde_json::from_str(&sent).unwrap();
             let of = format!("{:?} {part:?} {format:?}", payload.role);
             check_prompt(format.name(), &sent).map_err(|error| format!("{of}: {error}: {sent}"))?;

@@ -124,7 +124,7 @@ impl Reader<'_> {
             (output_text, error_text) if output_text == error_text => output,
             _ => format!("{output}\n[error] {error}").into(),
         };
-        Block::Result(CallResult { call, text, is_error: failed, is_blank })
+        Block::Result(CallResult { call, by: None, quoted: None, text, is_error: failed, is_blank })
     }
 
     /// The text of a result: that of its blocks, each of which is named where it has none, or its JSON.
@@ -180,7 +180,7 @@ impl Reader<'_> {
             };
             match self.marked(by.says(block), tool) {
                 Block::Text(text) | Block::Result(CallResult { text, .. }) => text,
-                Block::Marked(text) => text.into(),
+                Block::Marked(text, _) => text.into(),
                 Block::Call(call) => call.described(self.check_interrupts).into(),
                 Block::Other(other) => other.described(self.check_interrupts).into(),
             }

@@ -684,7 +684,7 @@ fn result_text_of<'b>(block: &'b Block<'_>) -> Option<&'b str> {
 pub(super) fn text_of<'b>(block: &'b Block<'_>) -> Option<&'b str> {
     match block {
         Block::Text(text) => Some(text.trim()),
-        Block::Marked(text) => Some(text.trim()),
+        Block::Marked(text, _) => Some(text.trim()),
         _ => None,
     }
 }

@@ -2,14 +2,15 @@
 //!
 //! `payload` says what a message is made of; `forms`, `calls` and `fields` read it as applications store it,
 //! `speakers` decides who says it.
-//! `sequence` brings calls and results together and the messages into an order that providers accept, `form` writes
-//! them.
+//! `pairs` brings calls and results together, `sequence` the messages into an order that providers accept, `form`
+//! writes them.
 
 mod calls;
 mod fields;
 mod form;
 mod forms;
 mod other;
+mod pairs;
 mod payload;
 mod sequence;
 mod speakers;
@@ -92,10 +93,11 @@ pub struct PromptMessage<'a> {
 pub const MAX_PAYLOAD_VALUES: usize = 2_000_000;
 
 /// The messages, in the order of their record, as the JSON that a provider takes; `None` where the payloads have more
-/// than [`MAX_PAYLOAD_VALUES`].
+/// than [`MAX_PAYLOAD_VALUES`]. The edges are those of the slice between them, by the places of parent and child.
 #[must_use]
 pub fn render(
     messages: &[PromptMessage<'_>],
+    edges: &[(usize, usize)],
     format: ProviderFormat,
     options: RenderOptions,
     check_interrupts: &dyn Fn(),
@@ -111,6 +113,6 @@ pub fn render(
         .zip(&payloads)
         .map(|(message, json)| (message, payload::blocks(message, json.as_ref(), check_interrupts)))
         .collect();
-    let sent = sequence(entries, format, options, check_interrupts);
+    let sent = sequence(entries, edges, format, options, check_interrupts);
     Some(written(sent, format, check_interrupts))
 }

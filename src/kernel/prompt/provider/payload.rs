@@ -97,11 +97,23 @@ impl<'a> Arguments<'a> {
     }
 }
 
+/// A call that is sent as a text.
+#[derive(Clone, Debug)]
+pub(super) struct Quoted<'a> {
+    pub(super) id: CallId<'a>,
+    /// Who has made it.
+    pub(super) by: &'a str,
+}
+
 /// The result of a call.
 #[derive(Clone, Debug)]
 pub(super) struct CallResult<'a> {
     /// The call; `None` where that is not known.
     pub(super) call: Option<CallId<'a>>,
+    /// Who says it, where that is another than the turn's speaker.
+    pub(super) by: Option<&'a str>,
+    /// The call that a tool has made, where it is that.
+    pub(super) quoted: Option<Quoted<'a>>,
     pub(super) text: Cow<'a, str>,
     pub(super) is_error: bool,
     /// Whether it is null, false, blank or empty, as where a call has a place for its result.
@@ -111,8 +123,8 @@ pub(super) struct CallResult<'a> {
 #[derive(Clone, Debug)]
 pub(super) enum Block<'a> {
     Text(Cow<'a, str>),
-    /// What another speaker says, with the mark of that one.
-    Marked(String),
+    /// What another speaker says, with the mark of that one, and the call that it was.
+    Marked(String, Option<Quoted<'a>>),
     Call(Call<'a>),
     Result(CallResult<'a>),
     Other(Other<'a>),
@@ -165,7 +177,7 @@ pub(super) fn blocks<'a>(
             !other.is_thought()
                 && (!has_content || other.is_known() || !other.text(check_interrupts).is_empty())
         }
-        Block::Marked(_) | Block::Call(_) | Block::Result(_) => true,
+        Block::Marked(..) | Block::Call(_) | Block::Result(_) => true,
     };
     let beside = payload.map(|json| reader.beside(json)).unwrap_or_default();
     let is_read = read.iter().any(says);

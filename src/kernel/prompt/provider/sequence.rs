@@ -2,7 +2,7 @@
 //! user's, none empty.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet};
 
 use chrono::DateTime;
 
@@ -10,7 +10,8 @@ use crate::graph::content::sha256_hex;
 use crate::graph::turn::Role;
 use crate::interrupts::Interrupts;
 use crate::prompt::provider::other::Other;
-use crate::prompt::provider::payload::{Arguments, Block, Blocks, Call, CallId, CallResult};
+use crate::prompt::provider::pairs::{Pairs, Place, pairs};
+use crate::prompt::provider::payload::{Arguments, Block, Blocks, CallId, CallResult};
 use crate::prompt::provider::{OpenCalls, PromptMessage, ProviderFormat, RenderOptions};
 use crate::slicing::slice::Part;
 
@@ -68,12 +69,13 @@ pub(super) enum Sent<'a> {
 /// The messages of a record, with their blocks, in the order in which they are sent.
 pub(super) fn sequence<'a>(
     entries: Vec<(&PromptMessage<'a>, Blocks<'a>)>,
+    edges: &[(usize, usize)],
     format: ProviderFormat,
     options: RenderOptions,
     check_interrupts: &dyn Fn(),
 ) -> Vec<Sent<'a>> {
     let interrupts = Interrupts::new(check_interrupts);
-    let (answers, answering) = pairs(&entries);
+    let Pairs { answers, answering, quoted, .. } = pairs(&entries, edges, check_interrupts);
     let mut sequence = Sequence {
         sent: Vec::new(),
         ids: HashSet::new(),
@@ -94,9 +96,18 @@ pub(super) fn sequence<'a>(
             }
             continue;
         }
-        let is_left = |block| !answering.contains(&(place, block));
-        let blocks = blocks.into_iter().enumerate();
-        let blocks = blocks.map(|(number, block)| (number, is_left(number).then_some(block)));
+        let blocks = blocks.into_iter().enumerate().map(|(number, block)| {
+            let at = (place, number);
+            let block = match block {
+                _ if answering.contains(&at) => None,
+                Block::Result(result) if quoted.contains(&at) && result.is_blank => None,
+                Block::Result(result) if quoted.contains(&at) => {
+                    Some(Block::Text(returned(&result, check_interrupts).into()))
+                }
+                block => Some(block),
+            };
+            (number, block)
+        });
         sequence.add(message.role, place, blocks);
     }
     let first = sequence.sent.iter().position(|sent| !matches!(sent, Sent::System(_)));
@@ -105,78 +116,6 @@ pub(super) fn sequence<'a>(
         sequence.sent.insert(first, Sent::User(vec![Content::Text(BEGINNING.into())]));
     }
     sequence.sent
-}
-
-/// The place of a block: that of its message, and its own in it.
-type Place = (usize, usize);
-
-/// The results by the places of their calls, and the places of these results. A result answers a call of its id that
-/// the assistant made before it and that has none yet: of the latest message with one the first. Those of tools come
-/// first, as a user may store anything, and a user's none by its name, which can be guessed. Some applications store a
-/// result with its call.
-fn pairs<'a>(
-    entries: &[(&PromptMessage<'a>, Blocks<'a>)],
-) -> (HashMap<Place, CallResult<'a>>, HashSet<Place>) {
-    let (mut answers, mut answering) = (HashMap::new(), HashSet::new());
-    let mut known: HashSet<(&CallId<'a>, &str)> = HashSet::new();
-    // A blank one that stands with its call gives way to any other.
-    let passes = [
-        (Role::Tool, &[false, true][..]),
-        (Role::Assistant, &[false]),
-        (Role::Assistant, &[true]),
-        (Role::User, &[false, true]),
-    ];
-    for (role, blank) in passes {
-        // The calls by their ids: of each message one after the other.
-        let mut open: HashMap<&CallId<'a>, Vec<(usize, VecDeque<usize>)>> = HashMap::new();
-        for (place, (message, blocks)) in entries.iter().enumerate() {
-            if message.part == Part::Recalled {
-                continue;
-            }
-            for (number, block) in blocks.iter().enumerate() {
-                match block {
-                    Block::Call(Call { id: Some(id), .. })
-                        if message.role == Role::Assistant
-                            && !answers.contains_key(&(place, number)) =>
-                    {
-                        let calls = open.entry(id).or_default();
-                        match calls.last_mut() {
-                            Some((last, numbers)) if *last == place => numbers.push_back(number),
-                            _ => calls.push((place, VecDeque::from([number]))),
-                        }
-                    }
-                    Block::Result(result)
-                        if message.role == role && blank.contains(&result.is_blank) =>
-                    {
-                        let is_guessed =
-                            |id: &&CallId<'_>| role == Role::User && matches!(id, CallId::Name(_));
-                        let id = result.call.as_ref().filter(|id| !is_guessed(id));
-                        let call = id.and_then(|id| open.get_mut(id)).and_then(|calls| {
-                            let (message, numbers) = calls.last_mut()?;
-                            let call = (*message, numbers.pop_front()?);
-                            while calls.last().is_some_and(|(_, numbers)| numbers.is_empty()) {
-                                calls.pop();
-                            }
-                            Some(call)
-                        });
-                        let told = id.map(|id| (id, result.text.trim()));
-                        if let Some(call) = call {
-                            answers.insert(call, result.clone());
-                            answering.insert((place, number));
-                            known.extend(told);
-                        } else if role == Role::Assistant
-                            && told.is_some_and(|told| known.contains(&told))
-                        {
-                            // It stands with its call, and again in a turn of the tool's.
-                            answering.insert((place, number));
-                        }
-                    }
-                    _ => {}
-                }
-            }
-        }
-    }
-    (answers, answering)
 }
 
 /// The recalled turns as one text, each with its day and its speaker.
@@ -191,7 +130,7 @@ fn recalled_text(
         let is_own = |block: &Block<'_>| match block {
             Block::Text(_) => true,
             Block::Other(other) => other.is_known(),
-            Block::Marked(_) | Block::Call(_) | Block::Result(_) => false,
+            Block::Marked(..) | Block::Call(_) | Block::Result(_) => false,
         };
         let content = content.filter(|_| blocks.iter().all(is_own));
         let text = content.or_else(|| text_of(message.role, blocks, check_interrupts));
@@ -215,16 +154,19 @@ fn text_of<'a>(
 ) -> Option<Cow<'a, str>> {
     let texts = blocks.iter().map(|block| match block.clone() {
         Block::Text(text) => text.into_owned(),
-        Block::Marked(text) => text,
+        Block::Marked(text, _) => text,
         Block::Call(call) => call.described(check_interrupts),
         Block::Result(result) if role == Role::Tool => result.text.into_owned(),
-        Block::Result(result) => {
-            format!("[returned]\n  {}", indented(&result.text, check_interrupts))
-        }
+        Block::Result(result) => returned(&result, check_interrupts),
         Block::Other(other) => other.described(check_interrupts),
     });
     let texts: Vec<String> = texts.filter(|text| !is_empty(text)).collect();
     (!texts.is_empty()).then(|| texts.join("\n").into())
+}
+
+/// The result of a call that is sent as a text.
+fn returned(result: &CallResult<'_>, check_interrupts: &dyn Fn()) -> String {
+    format!("[returned]\n  {}", indented(&result.text, check_interrupts))
 }
 
 /// A text whose further lines are indented, so that none of them reads like a mark of ours.
@@ -289,7 +231,7 @@ impl<'a> Sequence<'a, '_> {
             match block {
                 Block::Text(text) if is_empty(&text) => {}
                 Block::Text(text) => content.push(Content::Text(text)),
-                Block::Marked(text) => content.push(Content::Text(text.into())),
+                Block::Marked(text, _) => content.push(Content::Text(text.into())),
                 Block::Other(other) => content.extend(self.other(other, role)),
                 // Some applications store a call with the place of its result.
                 Block::Result(result) if role == Role::Assistant && result.is_blank => {}

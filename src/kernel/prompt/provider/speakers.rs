@@ -7,7 +7,7 @@ use crate::prompt::provider::fields::Fields;
 use crate::prompt::provider::forms::{
     Form, Reader, form_in, is_of_no_call, message_of, text_of, type_of,
 };
-use crate::prompt::provider::payload::{Block, Blocks, CallResult};
+use crate::prompt::provider::payload::{Block, Blocks, CallResult, Quoted};
 use crate::prompt::provider::sequence::tool_name;
 
 /// The keys that name who speaks.
@@ -71,25 +71,44 @@ impl Reader<'_> {
         if by.name == own.name {
             return block;
         }
+        let mut quoted = None;
         let text = match block {
             Block::Text(text) => text,
-            Block::Call(call) => call.described(self.check_interrupts).into(),
+            Block::Call(call) => {
+                let text = call.described(self.check_interrupts).into();
+                quoted = call.id.map(|id| Quoted { id, by: by.name });
+                text
+            }
             // What a provider would take as it is has no place for a mark.
             Block::Other(other) => other.described(self.check_interrupts).into(),
-            block @ (Block::Marked(_) | Block::Result(_)) => return block,
+            Block::Result(result) => {
+                return Block::Result(CallResult { by: result.by.or(Some(by.name)), ..result });
+            }
+            block @ Block::Marked(..) => return block,
         };
         match text.trim() {
             "" => Block::Text(text),
-            _ => Block::Marked(format!("[{}]\n  {}", tool_name(by.name), self.indented(&text))),
+            _ => {
+                let text = format!("[{}]\n  {}", tool_name(by.name), self.indented(&text));
+                Block::Marked(text, quoted)
+            }
         }
     }
 
     /// What a tool says, shows or calls is a result, whatever call it is of.
     pub(super) fn result_of_tool<'a>(&self, block: Block<'a>) -> Block<'a> {
+        let mut quoted = None;
         let text = match block {
             Block::Text(text) => text,
-            Block::Marked(text) => text.into(),
-            Block::Call(call) => call.described(self.check_interrupts).into(),
+            Block::Marked(text, call) => {
+                quoted = call;
+                text.into()
+            }
+            Block::Call(call) => {
+                let text = call.described(self.check_interrupts).into();
+                quoted = call.id.map(|id| Quoted { id, by: Role::Tool.name() });
+                text
+            }
             Block::Other(other) if other.is_thought() => return block,
             Block::Other(other) if !other.is_known() && names_another(other.json) => {
                 self.json(other.json).into()
@@ -101,7 +120,7 @@ impl Reader<'_> {
             Block::Result(_) => return block,
         };
         let is_blank = text.trim().is_empty();
-        Block::Result(CallResult { call: None, text, is_error: false, is_blank })
+        Block::Result(CallResult { call: None, by: None, quoted, text, is_error: false, is_blank })
     }
 }
 
