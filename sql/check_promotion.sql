@@ -56,8 +56,8 @@ BEGIN
         GROUP BY r.oid) AS h ON true
     ORDER BY h.place::text;
 
-    -- Only partitions inherit triggers. Strangers choose how many triggers and children there are: of theirs this looks at
-    -- ten triggers a table, and says one a child, and what is below the child once that has it.
+    -- Only partitions inherit triggers. Strangers choose how many triggers and children there are: of theirs this looks
+    -- at ten triggers a table, and says one a child, and what is below the child once that has it.
     RETURN QUERY
     WITH RECURSIVE guard AS MATERIALIZED (
         -- Each child repeats it: a command with a longer one is not given.

@@ -136,8 +136,8 @@ $$;
 COMMENT ON FUNCTION graph_kernel.whole_command(text) IS
     'a command of a hint, and NULL where it is too long or not in the client''s encoding';
 
--- A name for the successor of a trigger that no trigger and no constraint of the table has. Partitions are not looked at,
--- as there may be any number: one has such a name on purpose only, and then the command fails and does nothing.
+-- A name for the successor of a trigger that no trigger and no constraint of the table has. Partitions are not looked
+-- at, as there may be any number: one has such a name on purpose only, and then the command fails and does nothing.
 CREATE FUNCTION graph_kernel.free_trigger_name(place regclass, guard oid) RETURNS name
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp

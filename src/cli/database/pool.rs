@@ -323,8 +323,8 @@ impl Lease {
         loop {
             let kept = locked(&self.pool.idle).pop();
             let Some(mut connection) = kept else { break };
-            // It is closed before another one is opened: the role may have no more. The others are left to other calls, as
-            // closing one takes long where the network is silent.
+            // It is closed before another one is opened: the role may have no more. The others are left to other calls,
+            // as closing one takes long where the network is silent.
             if connection.opened.elapsed() >= MAX_AGE {
                 break;
             }
