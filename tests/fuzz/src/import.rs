@@ -16,6 +16,8 @@ mod message;
 mod restore;
 #[path = "../../../src/cli/import/source.rs"]
 mod source;
+#[path = "../../../src/cli/import/value.rs"]
+mod value;
 
 /// The rows that `restore` makes, without the database into which the program's module stores them.
 mod store {
