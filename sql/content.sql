@@ -22,6 +22,11 @@ CREATE FUNCTION graph_kernel.name_hash(name text) RETURNS text
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 100;
 COMMENT ON FUNCTION graph_kernel.name_hash(text) IS
     'what stands for a long name: the SHA-256 of its bytes, which need not be UTF-8';
+CREATE FUNCTION graph_kernel.name_of(bytes bytea) RETURNS name
+    AS 'MODULE_PATHNAME', 'name_of_wrapper'
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 10;
+COMMENT ON FUNCTION graph_kernel.name_of(bytea) IS
+    'the name of these bytes, which need not be UTF-8; NULL where no name has them';
 CREATE FUNCTION graph_kernel.char_count(content text) RETURNS integer
     AS 'MODULE_PATHNAME', 'char_count_wrapper'
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 10;

@@ -73,8 +73,8 @@ BEGIN ATOMIC
                          AND starts_with(given.arguments[1], 'ref=') THEN substr(given.arguments[1], 5) END AS reference
     ) AS first
     CROSS JOIN LATERAL (
-        -- The columns of these names. Each byte of a name has four letters at most; OFFSET 0 keeps them from being
-        -- decoded again for each column.
+        -- The columns of these names, by the index: strangers choose how many columns and triggers there are. Each byte
+        -- of a name has four letters at most; OFFSET 0 keeps them from being decoded again.
         SELECT max(CASE WHEN c.position = 1 AND first.reference IS NOT NULL THEN c.name END)::name AS reference,
                max(CASE WHEN c.position = 1 AND first.reference IS NULL THEN c.name END)::name AS document,
                max(CASE WHEN c.position = 2 THEN c.name END)::name AS turns,
@@ -86,14 +86,14 @@ BEGIN ATOMIC
         FROM (
             SELECT n.position, a.attname COLLATE "C" AS name, a.atttypid AS type, t.typtype = 'd' AS is_domain,
                    t.typcategory = 'A' AS is_array
-            FROM (SELECT w.position, decode(w.name, 'escape') AS bytes
+            FROM (SELECT w.position, graph_kernel.name_of(decode(w.name, 'escape')) AS name
                   FROM (VALUES (1, coalesce(first.reference, given.arguments[1])), (2, given.arguments[2]))
                            AS w (position, name)
                   WHERE octet_length(w.name) <= 4 * 63
                   OFFSET 0) AS n
-            JOIN pg_attribute AS a ON replace(a.attname::text, '\', '\\')::bytea = n.bytes
+            JOIN pg_attribute AS a ON a.attrelid = g.tgrelid AND a.attname = n.name
             JOIN pg_type AS t ON t.oid = a.atttypid
-            WHERE a.attrelid = g.tgrelid AND a.attnum > 0 AND NOT a.attisdropped) AS c
+            WHERE a.attnum > 0 AND NOT a.attisdropped) AS c
     ) AS found
     -- Temporary rows promote nothing that lasts, and other sessions do not read them.
     WHERE r.relpersistence <> 't' AND g.tgfoid IN ('@extschema@.graph_require_admissible()'::regprocedure,

@@ -7,7 +7,8 @@ use crate::pg::interrupts::check_interrupts;
 // `pg_extern` finds the columns of a result by the name `TableIterator`.
 use crate::pg::sql::rows::MaterializedRows as TableIterator;
 use crate::pg::sql::types::{
-    MAX_JSON_TEXT_BYTES, StoredJsonb, Text, TextOrStored, from_sql_uuid, present_ids, to_sql_uuid,
+    MAX_JSON_TEXT_BYTES, Name, StoredJsonb, Text, TextOrStored, from_sql_uuid, present_ids,
+    to_sql_uuid,
 };
 use crate::pg::text::{StoredText, TextArg, checked, replaced};
 use crate::pg::trigger::TriggerCall;
@@ -62,6 +63,12 @@ fn is_text(content: StoredText) -> bool {
 #[pg_extern(sql = false)]
 fn name_hash(name: StoredText) -> Text {
     name.with_bytes(|bytes| Text(hash_of_name(bytes, &check_interrupts)))
+}
+
+/// Its argument is a bytea, which is laid out as a text.
+#[pg_extern(sql = false)]
+fn name_of(bytes: StoredText) -> Option<Name> {
+    bytes.with_bytes(Name::of)
 }
 
 #[pg_extern(sql = false)]

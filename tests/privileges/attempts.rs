@@ -404,6 +404,7 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         Some("SELECT graph_kernel.missing_references('default', 'promoted'::regclass::oid, 'slice')"),
     ),
     ("graph_kernel.name_hash(text)", Some("SELECT graph_kernel.name_hash('x')")),
+    ("graph_kernel.name_of(bytea)", Some("SELECT graph_kernel.name_of('x')")),
     (
         "graph_kernel.own_name(text)",
         Some("SELECT graph_kernel.own_name('graph_check')"),

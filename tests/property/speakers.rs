@@ -552,6 +552,7 @@ fn place<'p>(role: &'p str, text: &'p str, word: &str) -> Option<Place<'p>> {
         at = before;
         let mark = lines[at].trim().trim_start_matches("[error] ");
         let mark = mark.strip_prefix('[').and_then(|mark| mark.strip_suffix(']'));
+        let mark = mark.map(|mark| mark.strip_prefix("said by ").unwrap_or(mark));
         match mark {
             Some("Result of a call that is not shown") => {
                 is_answer = true;

@@ -83,6 +83,7 @@ const INTERNAL: &[&str] = &[
     "make_trace_table",
     "missing_references",
     "name_hash",
+    "name_of",
     "own_name",
     "raising_row",
     "may_read_rows",

@@ -60,6 +60,32 @@ pub enum TextOrStored {
     Stored(StoredText),
 }
 
+/// A result of the SQL type `name`, whose bytes need not be UTF-8.
+pub struct Name([u8; NAME_BYTES]);
+
+const NAME_BYTES: usize = pg_sys::NAMEDATALEN as usize;
+
+impl Name {
+    /// A name of these bytes; `None` where no name has them.
+    pub fn of(bytes: &[u8]) -> Option<Self> {
+        let is_name = bytes.len() < NAME_BYTES && !bytes.contains(&0);
+        is_name.then(|| {
+            let mut name = [0; NAME_BYTES];
+            name[..bytes.len()].copy_from_slice(bytes);
+            Name(name)
+        })
+    }
+
+    fn write(&self) -> pg_sys::Datum {
+        // SAFETY: the copy has as many bytes as are allocated for it, and is of the current memory context.
+        unsafe {
+            let name: *mut u8 = pg_sys::palloc(NAME_BYTES).cast();
+            name.copy_from_nonoverlapping(self.0.as_ptr(), NAME_BYTES);
+            name.into()
+        }
+    }
+}
+
 /// A result of the SQL type `json`, byte for byte.
 pub struct JsonText(pub String);
 
@@ -381,7 +407,7 @@ macro_rules! sql_result {
             }
         }
 
-        // SAFETY: the datum is the varlena IntoDatum makes, of the declared SQL type.
+        // SAFETY: the datum is the value IntoDatum makes, of the declared SQL type.
         unsafe impl pgrx::callconv::BoxRet for $rust {
             unsafe fn box_into<'fcx>(
                 self,
@@ -440,6 +466,7 @@ sql_result!(TextOrStored, "text", |result| match result {
     TextOrStored::Text(text) => text_datum(&text).or_raise(),
     TextOrStored::Stored(argument) => argument.datum(),
 });
+sql_result!(Name, "name", |name| name.write());
 sql_result!(JsonText, "json", |json| text_datum(&json.0).or_raise());
 sql_text_type!(JsonbText, "jsonb");
 sql_text_type!(Policy, "slice_policy");

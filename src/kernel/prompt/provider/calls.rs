@@ -10,7 +10,7 @@ use crate::prompt::provider::fields::{Fields, is_error, is_filled};
 use crate::prompt::provider::forms::{Reader, has_known, type_of};
 use crate::prompt::provider::other::Other;
 use crate::prompt::provider::payload::{Arguments, Block, Blocks, Call, CallId, CallResult};
-use crate::prompt::provider::speakers::{Said, Speaker, is_spoken, names_another};
+use crate::prompt::provider::speakers::{Said, Speaker, is_spoken};
 
 /// What a call stands in that has a type of its own.
 const INNER: [&str; 4] = ["toolInvocation", "tool_call", "function", "custom"];
@@ -134,7 +134,7 @@ impl Reader<'_> {
             JsonValue::Null => "".into(),
             JsonValue::String(text) => Cow::Borrowed(text.as_ref()),
             JsonValue::Array(items) if may_nest && has_known(items) => self.result_of_items(items),
-            json if may_nest && is_spoken(json) => {
+            json if may_nest && (is_spoken(json) || is_block(json)) => {
                 let text = self.result_of_items(std::slice::from_ref(json));
                 if text.trim().is_empty() { self.json_text(json).into() } else { text }
             }
@@ -173,8 +173,8 @@ impl Reader<'_> {
         self.results.set(self.results.get() - 1);
         let texts = said.into_iter().map(|Said { by, block }| {
             let block = match block {
-                Block::Other(other) if !other.is_typed() => {
-                    Block::Text(self.json(other.json).into())
+                Block::Other(other) if !other.is_known() => {
+                    Block::Text(self.json_text(other.json).into())
                 }
                 block => block,
             };
@@ -194,20 +194,21 @@ impl Reader<'_> {
         if !is_filled(json) && *json != JsonValue::Bool(false) {
             return String::new();
         }
-        let is_more_than_text = as_object(json).is_some_and(|Entries(entries)| {
-            let others = || entries.iter().filter(|(key, _)| key != "text" && key != "thought");
-            let text = Entries(entries).text("text");
-            text.is_some()
-                && type_of(Entries(entries)).is_none()
-                && others().any(|(_, value)| is_filled(value))
+        // A text that an object has alone.
+        let filled = as_object(json).map(|Entries(entries)| {
+            entries.iter().filter(|(_, value)| is_filled(value)).collect::<Vec<_>>()
         });
-        let is_not_text = is_more_than_text || names_another(json);
-        let json = compact_text(json, self.check_interrupts);
-        let said = match is_not_text {
-            true => String::new(),
-            false => self.said(&format!("{{\"type\":\"tool-result\",\"output\":{json}}}")),
-        };
-        if said.trim().is_empty() { json } else { said }
+        match filled.as_deref() {
+            Some([(key, JsonValue::String(text))])
+                if key == "text" || RESULTS.contains(&key.as_ref()) =>
+            {
+                text.to_string()
+            }
+            _ => match with_names_of_files(json, self.check_interrupts) {
+                JsonValue::String(text) => text.into_owned(),
+                json => self.json(&json),
+            },
+        }
     }
 
     /// Adds calls to a message, which may have them already: in its content, or in the keys of another form.
@@ -267,6 +268,28 @@ impl Reader<'_> {
             }
             _ => false,
         })
+    }
+}
+
+/// Whether a result is a block, and not a value of the AI SDK's with a type.
+fn is_block(json: &JsonValue<'_>) -> bool {
+    let has_value = Fields::of(json).is_some_and(|object| object.get("value").is_some());
+    !has_value && has_known(std::slice::from_ref(json))
+}
+
+/// Data in which each file is its name, with its text where it has that in place of bytes.
+fn with_names_of_files<'a>(json: &JsonValue<'a>, check_interrupts: &dyn Fn()) -> JsonValue<'a> {
+    let inner = |json| with_names_of_files(json, check_interrupts);
+    match json {
+        JsonValue::Object(_) if (Other { json }).is_file() => {
+            JsonValue::String(Other { json }.described(check_interrupts).into())
+        }
+        JsonValue::Object(entries) => {
+            let entries = entries.iter().map(|(key, value)| (key.clone(), inner(value)));
+            JsonValue::Object(entries.collect())
+        }
+        JsonValue::Array(items) => JsonValue::Array(items.iter().map(inner).collect()),
+        json => json.clone(),
     }
 }
 

@@ -312,9 +312,7 @@ impl<'c> Reader<'c> {
         let calls = |key| self.calls(body.get(key).or_else(|| of_kwargs(key)));
         Self::add_calls(&mut said, calls("toolInvocations"), by);
         Self::add_calls(&mut said, calls("tool_calls"), by);
-        let is_call = |block: &Block<'_>| matches!(block, Block::Call(_));
-        let invalid = calls("invalid_tool_calls").into_iter().filter(is_call);
-        Self::add_calls(&mut said, invalid.collect(), by);
+        Self::add_calls(&mut said, calls("invalid_tool_calls"), by);
         let call = body.object("function_call").or_else(|| kwargs?.object("function_call"));
         if let Some(call) = call.map(|call| self.call(call, true))
             && let Some(Block::Call(first)) = call.first()
@@ -368,10 +366,9 @@ impl<'c> Reader<'c> {
         let output = body.text("output").filter(|_| body.get("tool_calls").is_none());
         let others = body.text("text").or(output).or(transcript).filter(|_| !is_in_content);
         let refusal = body.text("refusal").map(|text| (by.or_assistant(), text));
-        let text = refusal.or_else(|| others.map(|text| (by, text)));
-        let text = text.map(|(by, text)| by.says(Block::Text(text.into())));
+        let texts = others.map(|text| (by, text)).into_iter().chain(refusal);
         let mut more = self.list(body.array("output").unwrap_or_default(), by);
-        more.extend(text);
+        more.extend(texts.map(|(by, text)| by.says(Block::Text(text.into()))));
         if !more.is_empty() {
             let texts: HashSet<_> = said.iter().filter_map(Said::text).collect();
             more.retain(|said| said.text().is_none_or(|text| !texts.contains(&text)));

@@ -5,6 +5,7 @@ use crate::messages::message::{Entries, as_object};
 use crate::messages::{MessageText, message_text};
 use crate::prompt::provider::ProviderFormat;
 use crate::prompt::provider::forms::{Form, form_of, type_of};
+use crate::prompt::provider::payload::{Arguments, called};
 use crate::prompt::provider::sequence::{indented, tool_name};
 
 /// A block that is neither text nor call nor result: a picture, a thought, or what is not known.
@@ -18,20 +19,29 @@ impl<'a> Other<'a> {
     /// which is from somebody who is not the speaker, such as a page that was fetched.
     pub(super) fn described(self, check_interrupts: &dyn Fn()) -> String {
         let form = type_of(self.entries()).and_then(form_of);
-        if form == Some(Form::File)
-            && let Some(name) = self.known_text(check_interrupts).filter(|name| !name.is_empty())
-        {
-            return indented(&name, check_interrupts);
-        }
-        let text = self.text(check_interrupts);
-        let kind = self.kind();
-        match form {
-            Some(Form::Thought) => String::new(),
-            _ if text.is_empty() => format!("[Content of type {kind}]"),
-            _ => {
-                let text = indented(&text, check_interrupts);
-                format!("[Content of type {kind}]\n  {text}")
+        let (mark, text) = match (form, self.known_text(check_interrupts)) {
+            (Some(Form::Thought), _) => return String::new(),
+            (Some(Form::File), Some(name)) if !name.is_empty() => {
+                (indented(&name, check_interrupts), self.text_of_file(check_interrupts))
             }
+            (_, text) => {
+                let text = text.unwrap_or_else(|| self.inner_text(check_interrupts));
+                (format!("[Content of type {}]", self.kind()), text)
+            }
+        };
+        match text.is_empty() {
+            true => mark,
+            false => format!("{mark}\n  {}", indented(&text, check_interrupts)),
+        }
+    }
+
+    /// The text that a document of Anthropic's has in place of bytes.
+    fn text_of_file(self, check_interrupts: &dyn Fn()) -> String {
+        let Some(source) = self.entries().object("source") else { return String::new() };
+        match (source.text("type"), source.get("content")) {
+            (Some("text"), _) => source.text("data").unwrap_or_default().to_owned(),
+            (Some("content"), Some(content)) => text_of_content(content, check_interrupts),
+            _ => String::new(),
         }
     }
 
@@ -58,12 +68,15 @@ impl<'a> Other<'a> {
         if let Some(text) = text.or_else(|| resource?.text("text")) {
             return text.to_owned();
         }
-        let Some(content) = block.first(&["content", "output"]) else { return String::new() };
-        let content = compact_text(content, check_interrupts);
-        let message = format!("{{\"role\":\"user\",\"content\":{content}}}");
-        match message_text(&message, check_interrupts) {
-            MessageText::Text(text) => text,
-            MessageText::AsStored | MessageText::Absent => String::new(),
+        if let Some(content) = block.first(&["content", "output"]) {
+            return text_of_content(content, check_interrupts);
+        }
+        // Such as the question whether a call is allowed, and the answer.
+        match (block.text("name"), block.get("arguments")) {
+            (Some(name), arguments @ Some(_)) => {
+                called(name, Arguments::of(arguments), check_interrupts)
+            }
+            _ => block.first_text(&["reason", "logs"]).unwrap_or_default().to_owned(),
         }
     }
 
@@ -76,9 +89,9 @@ impl<'a> Other<'a> {
         tool_name(type_of(self.entries()).unwrap_or(of_key))
     }
 
-    /// Whether it says its type.
-    pub(super) fn is_typed(self) -> bool {
-        type_of(self.entries()).is_some()
+    /// Whether it is a file.
+    pub(super) fn is_file(self) -> bool {
+        type_of(self.entries()).and_then(form_of) == Some(Form::File)
     }
 
     /// Whether it is a file or a thought.
@@ -144,6 +157,15 @@ impl<'a> Other<'a> {
             }
             json => json.clone(),
         }
+    }
+}
+
+fn text_of_content(content: &JsonValue<'_>, check_interrupts: &dyn Fn()) -> String {
+    let content = compact_text(content, check_interrupts);
+    let message = format!("{{\"role\":\"user\",\"content\":{content}}}");
+    match message_text(&message, check_interrupts) {
+        MessageText::Text(text) => text,
+        MessageText::AsStored | MessageText::Absent => String::new(),
     }
 }
 

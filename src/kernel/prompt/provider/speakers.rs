@@ -8,13 +8,15 @@ use crate::prompt::provider::forms::{
     Form, Reader, form_in, is_of_no_call, message_of, text_of, type_of,
 };
 use crate::prompt::provider::payload::{Block, Blocks, CallResult, Quoted};
-use crate::prompt::provider::sequence::tool_name;
 
 /// The keys that name who speaks.
 pub(super) const SPEAKERS: [&str; 4] = ["role", "author", "sender", "from"];
 
 /// Whoever a key names in a way that is not known.
 const SOMEBODY: &str = "somebody";
+
+/// How much of a name stands in a mark.
+const MAX_NAME_CHARS: usize = 64;
 
 /// Who says what is read: of all that are named around it the innermost.
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +48,23 @@ impl<'a> Speaker<'a> {
     /// Who says what has a type of the assistant's; what a tool answers is the tool's, whatever its type.
     pub(super) fn or_assistant(self) -> Self {
         self.or_named(Some(Role::Assistant.name()).filter(|_| !self.is_answer))
+    }
+
+    /// What stands in brackets before what this one says: a role, or words that begin no other mark, with the name.
+    fn mark(self) -> String {
+        if Role::from_name(self.name).is_some() {
+            return self.name.to_owned();
+        }
+        let is_plain = |c: char| match c {
+            // What changes the direction of the text behind it.
+            '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => false,
+            ' ' | '-' | '.' | '@' => true,
+            _ if c.is_ascii() => c.is_ascii_alphanumeric(),
+            _ => !c.is_control() && !c.is_whitespace(),
+        };
+        let plain = |c| if is_plain(c) { c } else { '_' };
+        let name: String = self.name.trim().chars().take(MAX_NAME_CHARS).map(plain).collect();
+        format!("said by {name}")
     }
 
     pub(super) fn says(self, block: Block<'a>) -> Said<'a> {
@@ -89,7 +108,7 @@ impl Reader<'_> {
         match text.trim() {
             "" => Block::Text(text),
             _ => {
-                let text = format!("[{}]\n  {}", tool_name(by.name), self.indented(&text));
+                let text = format!("[{}]\n  {}", by.mark(), self.indented(&text));
                 Block::Marked(text, quoted)
             }
         }
