@@ -35,7 +35,7 @@ BEGIN
     END;
     RETURN QUERY SELECT * FROM graph_kernel.check_tables(graph);
     RETURN QUERY SELECT * FROM graph_kernel.check_code(name, graph);
-    RETURN QUERY SELECT * FROM graph_kernel.check_promotion(name);
+    RETURN QUERY SELECT * FROM graph_kernel.check_promotion(name, graph);
     RETURN QUERY SELECT * FROM graph_kernel.check_kept(name);
     RETURN QUERY SELECT * FROM graph_kernel.check_expressions(name, graph);
     RETURN QUERY SELECT * FROM graph_kernel.check_rows(name, graph);
@@ -55,7 +55,7 @@ BEGIN ATOMIC
     -- Names that others have chosen may not be text, or not text that the client's encoding has.
     SELECT c.check_name, c.ok, c.count,
            coalesce(graph_kernel.whole_command(c.detail),
-                    regexp_replace(graph_kernel.text_prefix(c.detail, 1000000), '[^\x01-\x7f]', '?', 'g')),
+                    regexp_replace(graph_kernel.text_prefix(c.detail, 1000000), E'[^\\x01-\\x7f]', '?', 'g')),
            graph_kernel.whole_command(c.hint)
     FROM graph_kernel.check_graph(graph_kernel.chosen_graph()) AS c;
 END;

@@ -1,10 +1,10 @@
 -- Code that runs beside a graph: the private tables' triggers, functions that planning runs, functions that read it
--- with their owners' rights. Called by check_graph.
+-- with their owners' rights. Called by check_graph. Compiling its queries takes longer than running them.
 CREATE FUNCTION graph_kernel.check_code(name text, graph jsonb) RETURNS TABLE (
     check_name text, ok boolean, count bigint, detail text, hint text
 )
 LANGUAGE plpgsql STABLE STRICT
-SET search_path = pg_catalog, pg_temp
+SET search_path = pg_catalog, pg_temp SET jit = off
 AS $$
 DECLARE
     tables regclass[] := graph_kernel.tables_of(graph);
@@ -68,13 +68,21 @@ BEGIN
 
     -- With these the caller's setting would decide which graph is read with the owner's rights.
     RETURN QUERY
-    WITH reading AS (
-        SELECT g.oid, g.proname
+    WITH RECURSIVE reading (class, oid, name) AS (
+        SELECT 'pg_proc'::regclass, g.oid, g.proname
         FROM pg_depend AS m
         JOIN pg_extension AS y ON y.oid = m.refobjid AND y.extname = 'graph_kernel'
         JOIN pg_proc AS g ON g.oid = m.objid
         WHERE m.classid = 'pg_proc'::regclass AND m.refclassid = 'pg_extension'::regclass AND m.deptype = 'e'
           AND g.provolatile <> 'i'
+        -- Views of these, and of such views. Of the extension's own one reads a graph.
+        UNION
+        SELECT 'pg_class'::regclass, v.oid, v.relname
+        FROM reading AS r
+        JOIN pg_depend AS d ON d.refclassid = r.class AND d.refobjid = r.oid AND d.classid = 'pg_rewrite'::regclass
+        JOIN pg_rewrite AS w ON w.oid = d.objid
+        JOIN pg_class AS v ON v.oid = w.ev_class
+        WHERE v.relnamespace <> 'graph_kernel'::regnamespace OR v.oid = 'graph_kernel.kept'::regclass
     )
     SELECT 'definer_functions', f.fn IS NULL, CASE WHEN f.fn IS NULL THEN 0 ELSE 1 END::bigint,
            'functions with their owner''s rights that read a graph of the caller''s choice'
@@ -87,20 +95,21 @@ BEGIN
         SELECT p.oid AS fn
         FROM pg_proc AS p
         WHERE p.prosecdef
-          AND NOT EXISTS (SELECT FROM unnest(p.proconfig) AS s WHERE s LIKE 'graph\_kernel.graph=%')
+          AND NOT EXISTS (SELECT FROM unnest(p.proconfig) AS s WHERE s LIKE E'graph\\_kernel.graph=%')
           AND NOT EXISTS (SELECT FROM pg_depend AS own JOIN pg_roles AS w ON w.oid = p.proowner
                           WHERE own.classid = 'pg_proc'::regclass AND own.objid = p.oid AND own.deptype = 'e'
                             AND w.rolsuper)
           AND pg_has_role(p.proowner, 'USAGE') -- others could not follow the hint
-          -- A body that was parsed at creation depends on what it calls. Any other is searched for names; what is too
-          -- long for that may have them.
-          AND (EXISTS (SELECT FROM pg_depend AS d JOIN reading AS g ON g.oid = d.refobjid
-                       WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid
-                         AND d.refclassid = 'pg_proc'::regclass)
+          -- A body that was parsed at creation depends on what it calls. Any other is searched for the extension's own
+          -- names; what is too long for that may have them.
+          AND (EXISTS (SELECT FROM pg_depend AS d JOIN reading AS g ON g.class = d.refclassid AND g.oid = d.refobjid
+                       WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid)
                OR p.prosqlbody IS NULL
                   AND (octet_length(p.prosrc) > 1000000
-                       OR p.prosrc ~* (SELECT format('\m(%s)\M', string_agg(DISTINCT g.proname, '|'))
-                                       FROM reading AS g WHERE g.proname ~ '^\w+$')))
+                       OR p.prosrc ~* (SELECT format(E'\\m(%s)\\M', string_agg(DISTINCT g.name, '|'))
+                                       FROM reading AS g
+                                       WHERE (g.class = 'pg_proc'::regclass OR g.oid = 'graph_kernel.kept'::regclass)
+                                         AND g.name ~ E'^\\w+$')))
     ) AS f ON true
     ORDER BY graph_kernel.function_name(f.fn);
 END

@@ -1,6 +1,6 @@
 -- The triggers that promote, in any schema: their form, who may add others, and the tables that take rows without them.
 -- Called by check_graph.
-CREATE FUNCTION graph_kernel.check_promotion(name text) RETURNS TABLE (
+CREATE FUNCTION graph_kernel.check_promotion(name text, graph jsonb) RETURNS TABLE (
     check_name text, ok boolean, count bigint, detail text, hint text
 )
 LANGUAGE plpgsql STABLE STRICT
@@ -36,25 +36,52 @@ BEGIN
                    ELSE g.faults <> '{}' OR g.bad_arguments <> '{}' END
     ORDER BY g.place::text, g.name;
 
-    -- A trigger of another role runs with the rights of whoever writes.
+    -- A trigger runs with the rights of whoever writes: of who promotes, takes kept slices again or fills in hashes.
     RETURN QUERY
-    SELECT 'promotion_rights', h.place IS NULL, count(h.place) OVER (PARTITION BY h.place),
-           'tables that promote on which others than the owner hold TRIGGER'
-           || CASE WHEN h.place IS NULL THEN ''
-                   ELSE ': ' || graph_kernel.text_prefix(format('%s (%s)', h.place, h.holders), 100000) END,
-           graph_kernel.whole_command(CASE WHEN h.place IS NOT NULL THEN
-               format('REVOKE TRIGGER ON %s FROM %s CASCADE;', h.place, h.holders) END)
-    FROM (SELECT) AS always
-    LEFT JOIN (
-        SELECT r.oid::regclass AS place,
-               string_agg(DISTINCT CASE WHEN a.grantee = 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END, ', ')
-                   AS holders
-        FROM pg_class AS r CROSS JOIN LATERAL aclexplode(r.relacl) AS a
-        WHERE r.oid IN (SELECT g.place FROM graph_kernel.promoting_triggers() AS g)
-          AND a.privilege_type = 'TRIGGER' AND a.grantee <> r.relowner
-          AND NOT EXISTS (SELECT FROM pg_roles AS s WHERE s.oid = a.grantee AND s.rolsuper)
-        GROUP BY r.oid) AS h ON true
-    ORDER BY h.place::text;
+    WITH RECURSIVE bound (oid) AS (
+        SELECT t.oid::oid FROM unnest(graph_kernel.tables_of(graph)) AS t (oid)
+        UNION SELECT s.store::oid FROM graph_kernel.store_binding AS s WHERE s.name = check_promotion.name
+        UNION SELECT b.traces::oid FROM graph_kernel.trace_binding AS b
+    ), part (oid) AS (
+        SELECT b.oid FROM bound AS b
+        UNION SELECT h.inhrelid FROM part AS p JOIN pg_inherits AS h ON h.inhparent = p.oid
+    ), place AS (
+        SELECT r.oid, r.relowner, r.relacl
+        FROM pg_class AS r
+        WHERE r.oid IN (SELECT p.oid FROM part AS p
+                        UNION SELECT g.place::oid FROM graph_kernel.promoting_triggers() AS g)
+    ), found (check_name, place, whose, hint) AS (
+        SELECT 'trigger_rights', h.place, h.holders, format('REVOKE TRIGGER ON %s FROM %s CASCADE;', h.place, h.holders)
+        FROM (SELECT p.oid::regclass AS place,
+                     string_agg(DISTINCT CASE WHEN a.grantee = 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END, ', ')
+                         AS holders
+              FROM place AS p CROSS JOIN LATERAL aclexplode(p.relacl) AS a
+              WHERE a.privilege_type = 'TRIGGER' AND a.grantee <> p.relowner
+                AND NOT EXISTS (SELECT FROM pg_roles AS s WHERE s.oid = a.grantee AND s.rolsuper)
+              GROUP BY p.oid) AS h
+        UNION ALL
+        SELECT 'foreign_triggers', h.place, h.triggers,
+               format('SELECT pg_catalog.pg_get_triggerdef(g.oid) FROM pg_catalog.pg_trigger AS g WHERE g.tgrelid'
+                      ' OPERATOR(pg_catalog.=) %L::pg_catalog.regclass AND NOT g.tgisinternal;', h.place)
+        FROM (SELECT p.oid::regclass AS place,
+                     string_agg(format('%I of %s', g.tgname, f.proowner::regrole), ', ' ORDER BY g.tgname) AS triggers
+              FROM place AS p
+              JOIN pg_trigger AS g ON g.tgrelid = p.oid AND NOT g.tgisinternal AND g.tgenabled <> 'D'
+              JOIN pg_proc AS f ON f.oid = g.tgfoid AND f.proowner <> p.relowner
+              WHERE NOT EXISTS (SELECT FROM pg_roles AS s WHERE s.oid = f.proowner AND s.rolsuper)
+              GROUP BY p.oid) AS h
+    )
+    SELECT c.check_name, f.place IS NULL, count(f.place) OVER (PARTITION BY c.check_name, f.place),
+           c.what || CASE WHEN f.place IS NULL THEN ''
+                          ELSE ': ' || graph_kernel.text_prefix(format('%s (%s)', f.place, f.whose), 100000) END,
+           graph_kernel.whole_command(f.hint)
+    FROM (VALUES (1, 'trigger_rights',
+                  'tables that promote or that functions write, on which others than the owner hold TRIGGER'),
+                 (2, 'foreign_triggers',
+                  'tables that promote or that functions write, with triggers of others than owner and superusers'))
+             AS c (position, check_name, what)
+    LEFT JOIN found AS f ON f.check_name = c.check_name
+    ORDER BY c.position, f.place::text;
 
     -- Only partitions inherit triggers. Strangers choose how many triggers and children there are: of theirs this looks
     -- at ten triggers a table, and says one a child, and what is below the child once that has it.
@@ -75,8 +102,9 @@ BEGIN
         SELECT d.top, h.inhrelid, true FROM descendant AS d JOIN pg_inherits AS h ON h.inhparent = d.child
         WHERE d.is_trusted
     ), bare AS (
-        SELECT o.guard, o.name, d.child::regclass AS place, o.call
-        FROM descendant AS d
+        -- A foreign table takes no such trigger.
+        SELECT o.guard, o.name, d.child::regclass AS place, CASE WHEN r.relkind IN ('r', 'p') THEN o.call END AS call
+        FROM descendant AS d JOIN pg_class AS r ON r.oid = d.child
         CROSS JOIN LATERAL (
             SELECT o.guard, o.name, o.call
             FROM guard AS o JOIN pg_trigger AS g ON g.oid = o.guard
@@ -88,7 +116,7 @@ BEGIN
     )
     SELECT 'promotion_children', d.place IS NULL, CASE WHEN d.place IS NULL THEN 0 ELSE 1 END::bigint,
            'tables that inherit from one that promotes and take rows without its trigger'
-           || coalesce(': ' || CASE WHEN d.call IS NULL THEN d.place::text END, ''),
+           || coalesce(': ' || d.place::text, ''),
            graph_kernel.whole_command(CASE WHEN d.call IS NOT NULL THEN
                format('DO %L;', format(
                    'BEGIN CREATE CONSTRAINT TRIGGER %1$I AFTER INSERT OR UPDATE ON %2$s NOT DEFERRABLE FOR EACH'
@@ -104,4 +132,4 @@ BEGIN
     ORDER BY d.place::text, d.free;
 END
 $$;
-COMMENT ON FUNCTION graph_kernel.check_promotion(text) IS 'what graph_check finds of triggers that promote';
+COMMENT ON FUNCTION graph_kernel.check_promotion(text, jsonb) IS 'what graph_check finds of triggers that promote';

@@ -21,7 +21,7 @@ BEGIN ATOMIC
     SELECT format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT ', a.attrelid::regclass, a.attname)
         || CASE WHEN lower(d.value) IN ('now()', 'current_timestamp', 'transaction_timestamp()',
                                         'statement_timestamp()') THEN 'pg_catalog.clock_timestamp();'
-           WHEN d.value ~* '^(timezone\(''utc''::text, now\(\)\)|\(now\(\) AT TIME ZONE ''utc''::text\))$'
+           WHEN d.value ~* E'^(timezone\\(''utc''::text, now\\(\\)\\)|\\(now\\(\\) AT TIME ZONE ''utc''::text\\))$'
                THEN 'pg_catalog.timezone(''utc''::pg_catalog.text, pg_catalog.clock_timestamp());' END
     FROM pg_attribute AS a
     JOIN pg_attrdef AS s ON s.adrelid = a.attrelid AND s.adnum = a.attnum
@@ -307,9 +307,9 @@ BEGIN
             PERFORM graph_kernel.evaluate(name, listed.place);
         EXCEPTION WHEN OTHERS THEN
             ok := false;
-            detail := CASE WHEN SQLSTATE = '42501' THEN 'could not be checked: ' || SQLERRM
+            detail := CASE WHEN SQLSTATE IN ('42501', '40001') THEN 'could not be checked: ' || SQLERRM
                       ELSE format('%s: %s', detail, SQLERRM) END;
-            IF SQLSTATE <> '42501' AND hidden IS NULL THEN
+            IF SQLSTATE NOT IN ('42501', '40001') AND hidden IS NULL THEN
                 -- The first row that raises.
                 SELECT format('SELECT * FROM %s AS t WHERE t.ctid OPERATOR(pg_catalog.=) %L;'
                               ' -- Bind an expression that takes such a value.', r.row_table, r.row_id)

@@ -88,7 +88,7 @@ BEGIN
         JOIN pg_language AS l ON l.oid = p.prolang
         WHERE pol.polrelid = ANY (tables) AND l.lanname NOT IN ('internal', 'c')
           AND pg_has_role(p.proowner, 'USAGE') -- others could not follow the hint
-          AND NOT EXISTS (SELECT FROM unnest(p.proconfig) AS s WHERE s LIKE 'search\_path=%')
+          AND NOT EXISTS (SELECT FROM unnest(p.proconfig) AS s WHERE s LIKE E'search\\_path=%')
     ) AS f;
 END
 $$;

@@ -44,7 +44,7 @@ BEGIN ATOMIC
                    'columns', CASE WHEN t.is_read THEN jsonb_strip_nulls(jsonb_build_object(
                        'reference', t.reference, 'document', t.document, 'turns', t.turns)) END,
                    'shown', coalesce(graph_kernel.whole_command(named.shown),
-                                     regexp_replace(named.shown, '[^\x01-\x7f]', '?', 'g')))
+                                     regexp_replace(named.shown, E'[^\\x01-\\x7f]', '?', 'g')))
                    ORDER BY t.place::regclass::text COLLATE "C", named.columns), '[]') AS tables
         FROM graph_kernel.promoting_tables(c.graph) AS t
         CROSS JOIN LATERAL (

@@ -29,7 +29,7 @@ BEGIN ATOMIC
                CASE g.tgenabled WHEN 'A' THEN NULL WHEN 'D' THEN 'disabled' ELSE 'not ENABLE ALWAYS' END], NULL),
            array_remove(ARRAY[
                CASE WHEN given.count < 2 OR cardinality(rest.trust) > 1 OR rest.graph = '' OR first.reference = ''
-                         OR NOT coalesce(rest.trust[1], 'no_rls') LIKE ANY (ARRAY['no\_rls', 'roles=_%'])
+                         OR NOT coalesce(rest.trust[1], 'no_rls') LIKE ANY (ARRAY[E'no\\_rls', 'roles=_%'])
                              THEN 'bad arguments' END,
                CASE WHEN given.count >= 2 AND first.reference <> '' AND NOT coalesce(found.reference_fits, false)
                     THEN format('no column %s of type text', first.reference) END,
@@ -40,7 +40,7 @@ BEGIN ATOMIC
                (SELECT format('no graph %s', rest.graph)
                 WHERE rest.graph NOT IN ('', 'default') AND NOT EXISTS (
                     SELECT FROM graph_kernel.binding AS b
-                    WHERE b.is_current AND replace(b.name, '\', '\\')::bytea = decode(rest.graph, 'escape')))
+                    WHERE b.is_current AND replace(b.name, E'\\', E'\\\\')::bytea = decode(rest.graph, 'escape')))
                ], NULL),
            -- Or it may be one: arguments that are too long were not looked into.
            first.reference IS NOT NULL OR given.count < g.tgnargs,
@@ -48,14 +48,14 @@ BEGIN ATOMIC
            CASE WHEN given.count < g.tgnargs THEN NULL
                 WHEN coalesce(rest.graph, 'default') = 'default' THEN 'default'
                 ELSE (SELECT b.name FROM graph_kernel.binding AS b
-                      WHERE b.is_current AND replace(b.name, '\', '\\')::bytea = decode(rest.graph, 'escape')) END
+                      WHERE b.is_current AND replace(b.name, E'\\', E'\\\\')::bytea = decode(rest.graph, 'escape')) END
     FROM pg_trigger AS g
     JOIN pg_class AS r ON r.oid = g.tgrelid
     CROSS JOIN LATERAL (
         -- Each ends in a zero byte. A backslash of theirs is encoded as two: as \134, none stands before the digits
         -- 000. What is too long to be looked into is as if there were none. So are those of a partition's trigger: they
         -- are its table's.
-        SELECT (string_to_array(replace(encode(short.bytes, 'escape'), '\\', '\134'), '\000'))[:short.count]
+        SELECT (string_to_array(replace(encode(short.bytes, 'escape'), E'\\\\', E'\\134'), E'\\000'))[:short.count]
                    AS arguments, short.count
         FROM (SELECT CASE WHEN is_short THEN g.tgargs ELSE '' END AS bytes,
                      CASE WHEN is_short THEN g.tgnargs ELSE 0 END AS count

@@ -89,6 +89,11 @@ BEGIN
             USING ERRCODE = 'invalid_table_definition', DETAIL = 'STORE_TABLE',
                   HINT = graph_kernel.index_command(store, true, '{key}', '{}', true);
     END IF;
+    IF NOT (SELECT a.attnotnull FROM pg_attribute AS a WHERE a.attrelid = store AND a.attname = 'key') THEN
+        RAISE EXCEPTION 'column "key" of table % may be null', store
+            USING ERRCODE = 'invalid_table_definition', DETAIL = 'STORE_TABLE',
+                  HINT = format('ALTER TABLE %s ALTER COLUMN key SET NOT NULL;', store);
+    END IF;
     IF NOT (described -> 'has_turns_index')::boolean THEN
         RAISE NOTICE 'there is no index on % (turns)', store USING HINT = graph_kernel.turns_index_command(store);
     END IF;

@@ -5,5 +5,8 @@ SELECT {s.key}, CASE WHEN pg_catalog.octet_length({s.document}) OPERATOR(pg_cata
        CASE WHEN pg_catalog.octet_length({s.role}) OPERATOR(pg_catalog.<=) 4096 THEN {s.role} END,
        {s.rls}, {s.anchor},
        CASE WHEN pg_catalog.cardinality({s.turns}) OPERATOR(pg_catalog.<=) 20000
-            THEN pg_catalog.array_to_string({s.turns}, ' ') END
+            THEN pg_catalog.array_to_string({s.turns}, ' ') END,
+       {s.checked_at} IS NULL AND {s.status} IS NULL AND {s.superseded_by} IS NULL
+       OR {s.checked_at} IS NOT NULL AND {s.status} IS NOT NULL AND {s.checked_at} OPERATOR(pg_catalog.<=)
+          (pg_catalog.clock_timestamp() OPERATOR(pg_catalog.+) '1 second'::pg_catalog.interval)
 FROM {store} AS s

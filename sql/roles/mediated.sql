@@ -160,7 +160,7 @@ BEGIN
       AND NOT (r.rolname = 'graph_reader'
                AND p.oid IN (SELECT to_regprocedure(n.text) FROM unnest(signatures) AS n (text)
                              WHERE to_regprocedure(n.text) IS NOT NULL))
-      AND p.proname IN (SELECT substring(n.text FROM 'api\.(\w+)') FROM unnest(signatures) AS n (text))
+      AND p.proname IN (SELECT substring(n.text FROM E'api\\.(\\w+)') FROM unnest(signatures) AS n (text))
     LIMIT 1;
     IF foreigner IS NOT NULL THEN
         RAISE EXCEPTION 'function %', foreigner

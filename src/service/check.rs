@@ -12,18 +12,21 @@ use crate::pg::tables::graph::Graph;
 /// How many rows a finding has in the graph that is bound under this name; `None` for a name that is none.
 ///
 /// # Errors
-/// As [`Graph::named`].
+/// As [`Graph::named`] and [`Graph::check_settled`].
 pub fn count(binding: &str, finding: &str) -> Result<Option<i64>, SqlError> {
-    Ok(Graph::named(binding)?.count(finding))
+    let graph = Graph::named(binding)?;
+    let found = graph.count(finding);
+    graph.check_settled().map(|()| found)
 }
 
 /// Computes what the mapping has at this place for each row of the table, and raises what that raises.
 ///
 /// # Errors
-/// As [`Graph::named`].
+/// As [`Graph::named`] and [`Graph::check_settled`].
 pub fn evaluate(binding: &str, place: &str) -> Result<(), SqlError> {
-    Graph::named(binding)?.evaluate(place);
-    Ok(())
+    let graph = Graph::named(binding)?;
+    graph.evaluate(place);
+    graph.check_settled()
 }
 
 /// The first row of the table for which what the mapping has at this place raises an error: the name of its table, or
@@ -38,7 +41,7 @@ pub fn raising_row(binding: &str, place: &str) -> Result<Option<(String, String)
 /// How many turns are in cycles; `None` where the graph has too many edges to check.
 ///
 /// # Errors
-/// As [`Graph::named`].
+/// As [`Graph::named`] and [`Graph::check_settled`].
 pub fn turns_in_cycles(binding: &str) -> Result<Option<i64>, SqlError> {
     let graph = Graph::named(binding)?;
     let mut edges = EdgeList::default();
@@ -47,6 +50,7 @@ pub fn turns_in_cycles(binding: &str) -> Result<Option<i64>, SqlError> {
         complete = edges.push(parent, child);
         if complete { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
+    graph.check_settled()?;
     let count = complete.then(|| edges.turns_in_cycles(&check_interrupts));
     Ok(count.map(|count| count as i64))
 }

@@ -202,7 +202,8 @@ pub fn unfit(graph: &str, mut put: impl FnMut(String, &'static str)) -> Result<(
     let mut refused = Ok(());
     store::all(&table, |row| match fault_of(&row) {
         Ok(fault) => {
-            if let Some(fault) = fault {
+            let impossible = (!row.is_check_possible).then_some("impossible_check");
+            if let Some(fault) = fault.or(impossible) {
                 put(row.key, fault);
             }
             ControlFlow::Continue(())

@@ -237,8 +237,8 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         Some("SELECT graph_kernel.check_policy('{\"max_nodes\": 1}', 'one')"),
     ),
     (
-        "graph_kernel.check_promotion(text)",
-        Some("SELECT count(*) FROM graph_kernel.check_promotion('default')"),
+        "graph_kernel.check_promotion(text,jsonb)",
+        Some("SELECT count(*) FROM graph_kernel.check_promotion('default', '{}')"),
     ),
     (
         "graph_kernel.check_request(json,text[],text[])",

@@ -115,7 +115,7 @@ const HELD: &[(&str, &str)] = &[
     ("graph_kernel.check_graph(text)", "graph_check"),
     ("graph_kernel.check_kept(text)", "graph_check"),
     ("graph_kernel.check_policy(slice_policy,text)", "register_policy, or the lock of policies"),
-    ("graph_kernel.check_promotion(text)", "graph_check"),
+    ("graph_kernel.check_promotion(text,jsonb)", "graph_check"),
     ("graph_kernel.check_rows(text,jsonb)", "graph_check"),
     ("graph_kernel.check_tables(jsonb)", "graph_check"),
     ("graph_kernel.content_hash_trigger_internal()", "graph_content_hash_trigger"),

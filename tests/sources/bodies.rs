@@ -80,3 +80,48 @@ fn bodies_without_a_path_name_no_type_by_the_path() {
     }
     assert_eq!(seen, 2, "backfill_content_hashes and refresh_kept are the only ones");
 }
+
+/// The literals of a script or a statement that mean something else where `standard_conforming_strings` is off: those
+/// with a backslash that are no escape strings.
+fn literals_by_setting(script: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut rest = script;
+    while let Some(at) = rest.find(['\'', '-']) {
+        let behind = &rest[at..];
+        if behind.starts_with('-') {
+            let comment = behind.starts_with("--");
+            let end = if comment { behind.find('\n').unwrap_or(behind.len()) } else { 1 };
+            rest = &behind[end..];
+            continue;
+        }
+        let is_escaped = rest[..at].ends_with('E');
+        let mut chars = behind.char_indices().skip(1).peekable();
+        let mut end = behind.len();
+        while let Some((place, c)) = chars.next() {
+            if c == '\\' && is_escaped
+                || c == '\'' && chars.peek().is_some_and(|next| next.1 == '\'')
+            {
+                chars.next();
+            } else if c == '\'' {
+                end = place + 1;
+                break;
+            }
+        }
+        if !is_escaped && behind[..end].contains('\\') {
+            found.push(behind[..end].to_owned());
+        }
+        rest = &behind[end..];
+    }
+    found
+}
+
+#[test]
+fn literals_do_not_depend_on_a_setting() {
+    for (path, script) in files("sql", "sql").into_iter().chain(files("sql/queries", "sql")) {
+        let found = literals_by_setting(&script);
+        assert!(found.is_empty(), "{path}: {found:?}");
+    }
+    let planted =
+        "-- it's '\\'\nSELECT 'a''b', E'\\'' , 'c - d' FROM t WHERE x ~ '\\d' AND y = 'z';";
+    assert_eq!(literals_by_setting(planted), ["'\\d'"]);
+}

@@ -35,6 +35,7 @@ const IN_SIGNATURES: &[&str] = &[
     "TextArg",
     "TextBytes",
     "TextOrStored",
+    "Name",
     "TriggerCall",
     "FunctionCall",
     "Uuid",

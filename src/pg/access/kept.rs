@@ -21,7 +21,7 @@ const DOCUMENT: Template = Template::new(
     Planning::Once,
 );
 
-const STORED_ROW: [ColumnType; 8] = [
+const STORED_ROW: [ColumnType; 9] = [
     ColumnType::Text,
     ColumnType::Bytes,
     ColumnType::Text,
@@ -30,6 +30,7 @@ const STORED_ROW: [ColumnType; 8] = [
     ColumnType::Boolean,
     ColumnType::Id,
     ColumnType::Text,
+    ColumnType::Boolean,
 ];
 
 const ALL: Template =
@@ -174,6 +175,8 @@ pub struct StoredRow {
     pub stored: Vec<u8>,
     /// What else it says: kind, graph, role, whether row security applied, anchor, turns.
     pub says: (String, String, String, bool, TurnId, String),
+    /// Whether what it says of being taken again can be so: all of it or nothing, at a time that has come.
+    pub is_check_possible: bool,
 }
 
 impl StoredRow {
@@ -190,6 +193,7 @@ impl StoredRow {
                 row.id(6).unwrap_or_default(),
                 text(7),
             ),
+            is_check_possible: row.bool(8) == Some(true),
         }
     }
 }

@@ -143,6 +143,21 @@ SELECT ok, count, detail, hint FROM graph_check() WHERE check_name = 'definer_fu
 SELECT hint FROM graph_check() WHERE check_name = 'definer_functions' \gexec
 SELECT ok, count, detail, hint FROM graph_check() WHERE check_name = 'definer_functions';
 DROP ROUTINE definer(), definer_too(uuid), other();
+-- A view of the extension reads a graph too, and views that others have made of it or of its functions.
+CREATE VIEW seen AS SELECT count(*) AS turns FROM graph_snapshot();
+CREATE FUNCTION definer() RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN RETURN (SELECT count(*) FROM graph_kernel.kept); END $$;
+CREATE FUNCTION parsed() RETURNS bigint LANGUAGE sql SECURITY DEFINER BEGIN ATOMIC SELECT count(*) FROM graph_kernel.kept; END;
+CREATE FUNCTION through() RETURNS bigint LANGUAGE sql SECURITY DEFINER BEGIN ATOMIC SELECT turns FROM seen; END;
+CREATE FUNCTION other() RETURNS bigint LANGUAGE sql SECURITY DEFINER BEGIN ATOMIC SELECT count(*) FROM graph_kernel.bindings; END;
+SELECT detail FROM graph_check() WHERE check_name = 'definer_functions';
+-- Whatever the session's setting of literals is.
+SET standard_conforming_strings = off;
+SET escape_string_warning = off;
+SELECT detail FROM graph_check() WHERE check_name = 'definer_functions';
+RESET escape_string_warning;
+RESET standard_conforming_strings;
+DROP FUNCTION definer(), parsed(), through(), other();
+DROP VIEW seen;
 -- What is too long to be looked into is named, and hides nothing.
 SET check_function_bodies = off;
 DO $$ BEGIN

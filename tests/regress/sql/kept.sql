@@ -10,10 +10,12 @@ SELECT code, message, detail, hint FROM test_error($$SELECT graph_kernel.create_
 -- What is bound as a store, by whom, for which graph.
 CREATE UNLOGGED TABLE stores.unlogged (LIKE stores.slice_store INCLUDING ALL);
 CREATE TABLE stores.no_key (LIKE stores.slice_store);
+CREATE TABLE stores.null_key (LIKE stores.slice_store, UNIQUE (key));
+ALTER TABLE stores.null_key ALTER COLUMN key DROP NOT NULL;
 CREATE TABLE stores.other_type (LIKE stores.slice_store INCLUDING ALL);
 ALTER TABLE stores.other_type ALTER turns TYPE text[];
 CREATE VIEW stores.viewed AS SELECT * FROM stores.slice_store;
-SELECT store, e.* FROM unnest('{stores.unlogged,memory_turns,stores.no_key,stores.other_type,stores.viewed,graph_kernel.policies,pg_catalog.pg_class}'::text[]) AS store,
+SELECT store, e.* FROM unnest('{stores.unlogged,memory_turns,stores.no_key,stores.null_key,stores.other_type,stores.viewed,graph_kernel.policies,pg_catalog.pg_class}'::text[]) AS store,
     test_error(format('SELECT graph_kernel.bind_store(%L)', store)) AS e;
 SELECT code, message, detail FROM test_error($$SELECT graph_kernel.bind_store('stores.slice_store', 'no_such')$$)
 UNION ALL SELECT code, message, detail FROM test_error($$SELECT graph_kernel.bind_store(NULL)$$)

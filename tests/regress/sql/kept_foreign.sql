@@ -175,7 +175,11 @@ CREATE CONSTRAINT TRIGGER t AFTER INSERT OR UPDATE ON mine NOT DEFERRABLE FOR EA
 CREATE TABLE wide (ids uuid[]);
 DO $$
 BEGIN
-    FOR i IN 1..1000 LOOP EXECUTE format('ALTER TABLE wide ADD c%s int', i); END LOOP;
+    EXECUTE 'ALTER TABLE wide ' || (SELECT string_agg(format('ADD c%s int', i), ', ') FROM generate_series(1, 1500) AS i);
+    FOR i IN 1..2000 LOOP
+        EXECUTE format('CREATE CONSTRAINT TRIGGER s%s AFTER INSERT OR UPDATE ON wide NOT DEFERRABLE FOR EACH ROW
+                        EXECUTE FUNCTION graph_require_admissible(%L, %L)', i, 'ref=k' || i, 'j' || i);
+    END LOOP;
     FOR i IN 1..20 LOOP
         EXECUTE format('CREATE CONSTRAINT TRIGGER t%s AFTER INSERT OR UPDATE ON wide NOT DEFERRABLE FOR EACH ROW
                         EXECUTE FUNCTION graph_require_admissible(%L, %L)', i, 'ref=' || repeat('x', 4000),
