@@ -14,7 +14,7 @@ use axum::body::{Body, Bytes, HttpBody};
 use http_body::{Frame, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, OwnedSemaphorePermit};
 use tokio::time::{Instant, Sleep, sleep};
 
 /// How many clients are connected at once.
@@ -34,7 +34,9 @@ pub(super) struct Clients(Mutex<VecDeque<Arc<Client>>>);
 #[derive(Default)]
 pub(super) struct Client {
     /// How many of its requests, which have the token, are being answered.
-    answered: AtomicUsize,
+    answered: Arc<AtomicUsize>,
+    /// Those of them whose answers are all hyper's, but not in the socket yet.
+    unsent: Unsent,
     /// That another one has its place.
     displaced: Notify,
 }
@@ -46,12 +48,21 @@ pub(super) struct Place {
 }
 
 /// A request that is being answered, until this is dropped.
-pub(super) struct Answering(Arc<Client>);
+pub(super) struct Answering {
+    answered: Arc<AtomicUsize>,
+    _permit: OwnedSemaphorePermit,
+}
+
+type Unsent = Arc<Mutex<Vec<Answering>>>;
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 impl Clients {
     /// A place for a new client; none where every one has a client that is being answered.
     pub(super) fn enter(self: &Arc<Self>) -> Option<Place> {
-        let mut list = self.list();
+        let mut list = locked(&self.0);
         if list.len() >= MAX_CLIENTS {
             let idle =
                 list.iter().position(|client| client.answered.load(Ordering::Relaxed) == 0)?;
@@ -60,10 +71,6 @@ impl Clients {
         let client = Arc::<Client>::default();
         list.push_back(Arc::clone(&client));
         Some(Place { clients: Arc::clone(self), client })
-    }
-
-    fn list(&self) -> MutexGuard<'_, VecDeque<Arc<Client>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -80,30 +87,45 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.clients.list().retain(|client| !Arc::ptr_eq(client, &self.client));
+        locked(&self.clients.0).retain(|client| !Arc::ptr_eq(client, &self.client));
     }
 }
 
 impl Client {
-    pub(super) fn answer(self: &Arc<Self>) -> Answering {
+    /// Begins to answer a request, whose permit is held until the answer is sent.
+    pub(super) fn answer(&self, permit: OwnedSemaphorePermit) -> Answering {
         self.answered.fetch_add(1, Ordering::Relaxed);
-        Answering(Arc::clone(self))
+        Answering { answered: Arc::clone(&self.answered), _permit: permit }
+    }
+
+    /// The body of the answer.
+    pub(super) fn body(&self, body: Body, answering: Answering) -> Body {
+        let unsent = Arc::clone(&self.unsent);
+        Body::new(Holding { body, answering: Some(answering), unsent })
     }
 }
 
 impl Drop for Answering {
     fn drop(&mut self) {
-        self.0.answered.fetch_sub(1, Ordering::Relaxed);
+        self.answered.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// The body of an answer, which holds something until it is sent.
-pub(super) struct Holding<T> {
-    pub(super) body: Body,
-    pub(super) _held: T,
+/// The body of an answer. Hyper drops it when it has taken its bytes, long before the client has taken them.
+struct Holding {
+    body: Body,
+    /// None when this is dropped.
+    answering: Option<Answering>,
+    unsent: Unsent,
 }
 
-impl<T: Unpin> HttpBody for Holding<T> {
+impl Drop for Holding {
+    fn drop(&mut self) {
+        locked(&self.unsent).extend(self.answering.take());
+    }
+}
+
+impl HttpBody for Holding {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -126,6 +148,7 @@ impl<T: Unpin> HttpBody for Holding<T> {
 /// A connection that ends where its client takes nothing.
 pub(super) struct Taking {
     stream: TcpStream,
+    client: Arc<Client>,
     /// The end, while the client takes nothing.
     end: Option<Pin<Box<Sleep>>>,
     /// After the last answer.
@@ -139,8 +162,8 @@ struct Rest {
 }
 
 impl Taking {
-    pub(super) fn new(stream: TcpStream) -> Self {
-        Taking { stream, end: None, rest: None }
+    pub(super) fn new(stream: TcpStream, client: Arc<Client>) -> Self {
+        Taking { stream, client, end: None, rest: None }
     }
 
     /// What became of a write.
@@ -192,8 +215,11 @@ impl AsyncWrite for Taking {
         self.stream.is_write_vectored()
     }
 
+    /// Called by hyper when it has written all that it has.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
+        ready!(Pin::new(&mut self.stream).poll_flush(context))?;
+        locked(&self.client.unsent).clear();
+        Poll::Ready(Ok(()))
     }
 
     /// Ends what is sent, and reads what still comes, such as a body that is too long: to close a socket with unread
@@ -228,8 +254,15 @@ impl AsyncWrite for Taking {
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+
+    use axum::response::Response;
+    use hyper::service::service_fn;
+    use hyper_util::rt::TokioIo;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpListener;
+    use tokio::sync::Semaphore;
+    use tokio::time::timeout;
 
     use super::*;
 
@@ -237,7 +270,48 @@ mod tests {
     async fn connected() -> (Taking, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-        (Taking::new(listener.accept().await.unwrap().0), client)
+        (Taking::new(listener.accept().await.unwrap().0, Arc::default()), client)
+    }
+
+    #[tokio::test]
+    async fn a_request_is_being_answered_until_the_socket_has_the_answer() {
+        const BYTES: usize = 64 << 20;
+        let (stream, mut client) = connected().await;
+        let (known, requests) = (Arc::clone(&stream.client), Arc::new(Semaphore::new(1)));
+        let permits = Arc::clone(&requests);
+        let service = service_fn(move |_| {
+            let permit = Arc::clone(&permits).try_acquire_owned().unwrap();
+            let body = known.body(Body::from(vec![0; BYTES]), known.answer(permit));
+            async { Ok::<_, Infallible>(Response::new(body)) }
+        });
+        let answered = Arc::clone(&stream.client.answered);
+        let builder = hyper::server::conn::http1::Builder::new();
+        tokio::spawn(builder.serve_connection(TokioIo::new(stream), service));
+        let state = || (answered.load(Ordering::Relaxed), requests.available_permits());
+        let is_over = async || {
+            while state() != (0, 1) {
+                sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let end = Duration::from_secs(10);
+        for _ in 0..2 {
+            client.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+            let mut answer = vec![0; BYTES];
+            client.read_exact(&mut answer[..BYTES / 4]).await.unwrap();
+            sleep(Duration::from_millis(100)).await;
+            assert_eq!(state(), (1, 0));
+            client.read_exact(&mut answer[BYTES / 4..]).await.unwrap();
+            // What is left is the head's length.
+            timeout(end, is_over()).await.unwrap();
+            let head = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n").unwrap() + 4;
+            client.read_exact(&mut answer[..head]).await.unwrap();
+        }
+        // Also where the client goes away.
+        client.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+        client.read_exact(&mut [0; 100]).await.unwrap();
+        assert_eq!(state(), (1, 0));
+        drop(client);
+        timeout(end, is_over()).await.unwrap();
     }
 
     #[tokio::test(start_paused = true)]

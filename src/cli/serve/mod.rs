@@ -25,7 +25,7 @@ use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
-use axum::{Json, Router};
+use axum::{Extension, Json, Router};
 use hyper::body::Incoming;
 use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -36,7 +36,7 @@ use tokio::runtime::Builder;
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
-use self::clients::{Client, Clients, Holding, Taking};
+use self::clients::{Client, Clients, Taking};
 use self::errors::Refusal;
 use self::guard::{Guard, check_address, new_token, token_of};
 pub(crate) use self::keys::check_body;
@@ -195,7 +195,12 @@ async fn tools(State(service): State<Shared>, request: Request) -> Response {
 }
 
 /// Refuses what [`Guard::check_token`] refuses, and what is too much. What has no token takes nothing from the others.
-async fn with_token(State(service): State<Shared>, request: Request, next: Next) -> Response {
+async fn with_token(
+    State(service): State<Shared>,
+    Extension(client): Extension<Arc<Client>>,
+    request: Request,
+    next: Next,
+) -> Response {
     let checked = service.guard.check_token(request.headers());
     if let Err(refusal) = checked.and_then(|()| service.rate.take(Instant::now())) {
         return refusal.into_response();
@@ -203,8 +208,8 @@ async fn with_token(State(service): State<Shared>, request: Request, next: Next)
     let Ok(permit) = Arc::clone(&service.requests).try_acquire_owned() else {
         return Refusal::unavailable("there are too many requests at once").into_response();
     };
-    let held = (permit, request.extensions().get::<Arc<Client>>().map(Client::answer));
-    next.run(request).await.map(|body| Body::new(Holding { body, _held: held }))
+    let answering = client.answer(permit);
+    next.run(request).await.map(|body| client.body(body, answering))
 }
 
 /// Refuses what [`Guard::check_origin`] refuses, and what takes too long.
@@ -257,7 +262,7 @@ async fn accept(listener: TcpListener, routes: Router) -> Result<(), Failure> {
             request.extensions_mut().insert(Arc::clone(&client));
             inner.call(request)
         });
-        let stream = TokioIo::new(Taking::new(stream));
+        let stream = TokioIo::new(Taking::new(stream, Arc::clone(place.client())));
         let connection = graceful.watch(builder.serve_connection(stream, service));
         tokio::spawn(async move {
             // A client that has gone away is no error of the service.
