@@ -17,7 +17,8 @@ use postgres::config::{SslMode, SslNegotiation, TargetSessionAttrs};
 use postgres::tls::MakeTlsConnect;
 use postgres::types::{ToSql, Type};
 use postgres::{
-    AsyncMessage, CancelToken, Config, CopyInSink, Error, NoTls, Row, RowStream, SimpleQueryMessage,
+    AsyncMessage, CancelToken, Config, CopyInSink, Error, NoTls, Row, RowStream,
+    SimpleQueryMessage, SimpleQueryRow,
 };
 use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -260,8 +261,20 @@ impl Client {
         drive(&self.runtime, &mut self.connection, &self.closing, work(client))
     }
 
-    pub(super) fn simple_query(&mut self, query: &str) -> Result<Vec<SimpleQueryMessage>, Error> {
-        self.wait(|client| client.simple_query(query))
+    /// Runs commands, and looks at each of their rows. None is held, as a server can send rows without end.
+    pub(super) fn each_row(
+        &mut self,
+        commands: &str,
+        mut look: impl FnMut(&SimpleQueryRow),
+    ) -> Result<(), Error> {
+        let stream = self.wait(|client| client.simple_query_raw(commands))?;
+        let mut stream = pin!(stream);
+        while let Some(message) = self.wait(|_| stream.try_next())? {
+            if let SimpleQueryMessage::Row(row) = message {
+                look(&row);
+            }
+        }
+        Ok(())
     }
 
     pub(super) fn batch_execute(&mut self, commands: &str) -> Result<(), Error> {

@@ -14,9 +14,9 @@ mod tls;
 use std::thread;
 use std::time::Duration;
 
+use postgres::Row;
 use postgres::error::DbError;
 use postgres::types::{FromSql, ToSql, Type};
-use postgres::{Row, SimpleQueryMessage, SimpleQueryRow};
 use serde_json::Value;
 
 pub(crate) use self::client::wait_for_cancels;
@@ -137,7 +137,7 @@ impl From<postgres::Error> for QueryError {
 }
 
 /// Which transaction of a server it is. A pooler gives each one another process.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(crate) struct TransactionId {
     process: String,
     begun: String,
@@ -222,20 +222,14 @@ impl Database {
 
     fn begin_with(&mut self, commands: &str) -> Result<TransactionId, postgres::Error> {
         self.is_in_transaction = true;
-        let messages = self.client().simple_query(commands)?;
-        let rows: Vec<&SimpleQueryRow> = messages
-            .iter()
-            .filter_map(|message| match message {
-                SimpleQueryMessage::Row(row) => Some(row),
-                _ => None,
-            })
-            .collect();
-        let text = |row: Option<&&SimpleQueryRow>, column| {
-            row.and_then(|row| row.get(column)).unwrap_or_default().to_owned()
-        };
-        self.set_again = text(rows.first(), 0);
-        let transaction =
-            TransactionId { process: text(rows.last(), 0), begun: text(rows.last(), 1) };
+        let (mut set_again, mut transaction) = (None, TransactionId::default());
+        self.client().each_row(commands, |row| {
+            let text =
+                |column: usize| row.try_get(column).ok().flatten().unwrap_or_default().to_owned();
+            set_again.get_or_insert_with(|| text(0));
+            transaction = TransactionId { process: text(0), begun: text(1) };
+        })?;
+        self.set_again = set_again.unwrap_or_default();
         if let Some(graph) = self.graph.clone() {
             let set = "SELECT set_config('graph_kernel.graph', $1, true)";
             self.client().execute_typed(set, &[(&graph, Type::TEXT)])?;
