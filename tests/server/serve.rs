@@ -1,9 +1,13 @@
 //! `graph-kernel serve` without a browser: who is answered, what is refused, what stays in the database.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
@@ -472,6 +476,99 @@ fn a_server_that_says_nothing_is_not_waited_for_without_end() {
     assert!((9..30).contains(&begun.elapsed().as_secs()));
 }
 
+/// A socket from which all goes on to the server, until the network fails.
+struct Relay {
+    folder: PathBuf,
+    failures: Arc<AtomicUsize>,
+}
+
+impl Relay {
+    /// `spoil` has the end to the program of a connection that was there before a failure, once its server was asked.
+    fn start(database: &Database, spoil: fn(&mut UnixStream)) -> Self {
+        let server = &database.server;
+        let folder = std::env::temp_dir().join(format!("{}_{}", database.name, std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let name = format!(".s.PGSQL.{}", server.port);
+        let listener = UnixListener::bind(folder.join(&name)).unwrap();
+        let target = PathBuf::from(&server.socket).join(name);
+        let failures = Arc::<AtomicUsize>::default();
+        let known = Arc::clone(&failures);
+        thread::spawn(move || {
+            while let Ok((mut client, _)) = listener.accept() {
+                let mut server = UnixStream::connect(&target).unwrap();
+                let (mut from, mut to) = (server.try_clone().unwrap(), client.try_clone().unwrap());
+                thread::spawn(move || {
+                    _ = std::io::copy(&mut from, &mut to);
+                    _ = to.shutdown(Shutdown::Both);
+                });
+                let known = Arc::clone(&known);
+                let before = known.load(Ordering::SeqCst);
+                thread::spawn(move || {
+                    let mut room = vec![0; 1 << 16];
+                    while let Ok(length @ 1..) = client.read(&mut room) {
+                        if known.load(Ordering::SeqCst) > before {
+                            spoil(&mut client);
+                        } else if server.write_all(&room[..length]).is_err() {
+                            break;
+                        }
+                    }
+                    _ = server.shutdown(Shutdown::Both);
+                });
+            }
+        });
+        Relay { folder, failures }
+    }
+
+    fn place(&self) -> String {
+        format!("host={}", self.folder.display())
+    }
+
+    /// Lets nothing through of the connections that are there. New ones are good.
+    fn fail(&self) {
+        self.failures.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+#[test]
+fn a_kept_connection_that_has_gone_silent_is_closed() {
+    let database = database("gone_silent");
+    let relay = Relay::start(&database, |_| ());
+    let place = relay.place();
+    let service =
+        Service::start(&database, &["--database", &place, "--connections", "1", "--timeout", "1"]);
+    assert_eq!(service.get("/page/sessions").status, 200);
+    relay.fail();
+    assert_eq!(service.get("/page/sessions").refusal(), (504, "", "TIMEOUT"));
+    assert_eq!(service.get("/page/sessions").status, 200);
+}
+
+#[test]
+fn rows_without_end_to_a_beginning_are_not_held() {
+    let database = database("rows");
+    let relay = Relay::start(&database, |client| {
+        let row = [&b"D\0\0\x04\x0a\0\x01\0\0\x04\0"[..], &[b'x'; 1024]].concat();
+        let rows = row.repeat(100);
+        _ = client
+            .write_all(b"T\0\0\0\x1a\0\x01a\0\0\0\0\0\0\0\0\0\0\x19\xff\xff\xff\xff\xff\xff\0\0");
+        while client.write_all(&rows).is_ok() {}
+    });
+    let place = relay.place();
+    let service =
+        Service::start(&database, &["--database", &place, "--connections", "1", "--timeout", "1"]);
+    assert_eq!(service.get("/page/sessions").status, 200);
+    relay.fail();
+    assert_eq!(service.get("/page/sessions").refusal(), (504, "", "TIMEOUT"));
+    assert_eq!(service.get("/page/sessions").status, 200);
+    let peak = peak_memory(service.process.id());
+    assert!(peak > 0 && peak < 100 << 10, "{peak} KiB");
+}
+
 #[test]
 fn more_requests_than_the_rate_are_told_when_to_come_again() {
     let database = database("rate");
@@ -620,6 +717,39 @@ fn clients_that_do_not_read_keep_nobody_out() {
         assert_eq!(service.get("/health/live").status, 200);
         assert_eq!(service.get("/page/sessions").status, 200);
     }
+}
+
+#[test]
+fn who_is_sent_a_long_answer_is_not_cut_off_for_others() {
+    let database = database("slow");
+    execute(
+        &mut database.connect(),
+        "INSERT INTO memory_turns (id, session_id, role, content_text) \
+         SELECT gen_random_uuid(), 'long', 'user', repeat('x', 4000000) FROM generate_series(1, 5); \
+         INSERT INTO memory_turn_edges \
+         SELECT id, '00000000-0000-4000-8000-000000000002', 'reply' FROM memory_turns WHERE session_id = 'long'",
+    );
+    let service = Service::start(&database, &[]);
+    let body =
+        json!({"anchor_turn_id": ANCHOR, "policy": {"preset": "chat", "max_tokens": 10_000_000}});
+    let body = body.to_string();
+    let mut stream = TcpStream::connect(service.address).unwrap();
+    write!(
+        stream,
+        "POST /api/messages HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\nConnection: close\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        service.address,
+        service.token,
+        body.len()
+    )
+    .unwrap();
+    let mut answer = vec![0; 1024];
+    stream.read_exact(&mut answer).unwrap();
+    assert!(answer.starts_with(b"HTTP/1.1 200 "), "{}", String::from_utf8_lossy(&answer));
+    let _open: Vec<_> = (0..300).map(|_| TcpStream::connect(service.address).unwrap()).collect();
+    assert_eq!(service.get("/health/live").status, 200);
+    stream.read_to_end(&mut answer).unwrap();
+    assert!(answer.len() > 20_000_000 && answer.ends_with(b"}"), "{}", answer.len());
 }
 
 #[test]

@@ -191,14 +191,16 @@ fn end(place: &Place, running: &Weak<Mutex<Running>>) {
             (running.canceller.clone(), running.transaction.clone(), running.is_committing)
         };
         drop(running);
-        if let Some(transaction) = transaction.filter(|_| begun.elapsed() >= MAX_CANCEL) {
+        if begun.elapsed() >= MAX_CANCEL {
             let was_ended = is_ended;
-            is_ended = place.connect().is_ok_and(|mut database| {
-                database.close_after(MAX_CANCEL);
-                database.end_session(&transaction).is_ok()
+            is_ended = transaction.is_some_and(|transaction| {
+                place.connect().is_ok_and(|mut database| {
+                    database.close_after(MAX_CANCEL);
+                    database.end_session(&transaction).is_ok()
+                })
             });
-            // As where the role has no connection left, or what runs cannot be interrupted. The server looks each
-            // second whether this one is there.
+            // As where the server has not answered even the beginning, the role has no connection left, or what runs
+            // cannot be interrupted. The server looks each second whether this one is there.
             if let Some(canceller) = canceller.as_ref().filter(|_| was_ended || !is_ended) {
                 canceller.close();
             }
@@ -338,6 +340,7 @@ impl Lease {
                 Err(fault) => return Err(fault),
             }
         }
+        drop(self.while_waited_for()?);
         let unreachable = |text| Fault { text, kind: FaultKind::Unreachable };
         let opened = Instant::now();
         let mut database = self.pool.place.connect().map_err(unreachable)?;
