@@ -531,6 +531,8 @@ fn lines_that_are_no_messages_are_answered() {
     for (line, code, id) in [
         (call(r#"{"session":"a","session":"b"}"#), -32600, json!("x")),
         (call(r#"{"policy":{"preset":"chat","preset":"recall"}}"#), -32600, json!("x")),
+        (call("[]"), -32602, json!("x")),
+        (r#"{"jsonrpc":"2.0","id":7,"method":"none"}"#.to_owned(), -32601, json!(7)),
         (call(r#"{"session":"\ud800"}"#), -32700, json!("x")),
         ("xxx".to_owned(), -32700, Value::Null),
         ("[".repeat(100_000), -32700, Value::Null),

@@ -13,9 +13,9 @@ use std::sync::Arc;
 use rmcp::ServiceExt;
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData,
-    Implementation, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig,
-    Tool,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest,
+    CustomResult, ErrorCode, ErrorData, Implementation, ListToolsResult, PaginatedRequestParams,
+    ServerCapabilities, ServerConfig, Tool,
 };
 use rmcp::service::{RequestContext, RoleServer};
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
@@ -109,6 +109,21 @@ impl ServerHandler for Tools {
             Err(text) => CallToolResult::error(vec![ContentBlock::text(text)]),
         }
         .into())
+    }
+
+    /// The library takes a call whose parameters are not those of the protocol for a method of others.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        Err(match request.method.as_str() {
+            "tools/call" => {
+                let text = "a call has a name, and arguments that are an object";
+                ErrorData::invalid_params(text, None)
+            }
+            _ => ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None),
+        })
     }
 }
 
