@@ -661,6 +661,50 @@ await test('a payload that is too deep to be read hides nothing', async () => {
   sql(`DELETE FROM memory_turn_edges WHERE child_turn_id = '${next}'; DELETE FROM memory_turns WHERE session_id = 'deep'`);
 });
 
+await test('no stored text turns what stands beside it, and its control characters are shown', async () => {
+  const turned = (letter) => `'${letter}\u202e${letter}\u2069\u202d' || chr(7) || chr(27) || '\u05d0'`;
+  const [first, next] = rows('SELECT gen_random_uuid() AS id UNION ALL SELECT gen_random_uuid()').map((row) => row.id);
+  sql(`INSERT INTO memory_turns (id, session_id, role, content_text, created_at)
+    SELECT turn, ${turned('§')}, ${turned('§')}, ${turned('§')}, now() + n * interval '1 second'
+    FROM (VALUES (1, '${first}'::uuid), (2, '${next}')) AS v (n, turn);
+    INSERT INTO memory_turn_edges VALUES ('${first}', '${next}', 'reply')`);
+  await page.goto(service.address);
+  const check = async () => {
+    const wrong = await page.evaluate(() => {
+      const found = [];
+      const nodes = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+      let seen = 0;
+      while (nodes.nextNode()) {
+        const node = nodes.currentNode;
+        if (/[^\P{Cc}\t\n]/u.test(node.data)) found.push(`control: ${node.data}`);
+        if (!/\u202e/.test(node.data) || node.parentElement.matches('title')) continue;
+        seen += 1;
+        const style = getComputedStyle(node.parentElement);
+        const isApart = style.unicodeBidi.startsWith('isolate') || !style.display.startsWith('inline');
+        if (!isApart || /[^§\u202e\u2069\u202d\ufffd\u05d0]/.test(node.parentElement.textContent))
+          found.push(node.parentElement.outerHTML);
+      }
+      return [seen, found];
+    });
+    assert.deepEqual(wrong[1], []);
+    assert.ok(wrong[0] > 0);
+  };
+  await page.locator('#conversations .row', { hasText: '§' }).waitFor();
+  await check();
+  await page.locator('#conversations .row', { hasText: '§' }).click();
+  await page.locator('#prompt .message').first().waitFor();
+  await ready();
+  await check();
+  await page.locator('#prompt .caption').first().click();
+  await page.locator('#answer', { hasNotText: '…' }).waitFor();
+  await check();
+  await page.locator('#conversations input[type=search]').fill('§');
+  await ready();
+  await check();
+  sql(`DELETE FROM memory_turn_edges WHERE child_turn_id = '${next}';
+    DELETE FROM memory_turns WHERE id IN ('${first}', '${next}')`);
+});
+
 await test('it ends when it is told to, and its log has no token', async () => {
   assert.equal(await service.end(), 0);
   assert.ok(!service.log().includes(new URL(service.address).hash.slice('#token='.length)), service.log());

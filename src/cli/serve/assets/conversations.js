@@ -1,7 +1,7 @@
 // Sessions, the search over them, and the turns of one as a thread.
 
 import { ask } from './server.js';
-import { arrows, byId, count, h, lanes, later, notice, number, roleOf, short, time } from './elements.js';
+import { arrows, byId, count, h, lanes, later, notice, number, roleOf, short, stored, time } from './elements.js';
 
 let sessions = null;
 let found = null;
@@ -137,7 +137,7 @@ function resultsOf(state, shown, page) {
             markOf(turn.id, state, shown),
           ),
           h('span', { class: 'text' }, marked(short(turn.text, 240), found.words)),
-          h('span', { class: 'meta' }, `of “${short(nameOf(turn.session_id), 40)}”`),
+          h('span', { class: 'meta' }, 'of “', stored(short(nameOf(turn.session_id), 40)), '”'),
         ),
         shown && why(turn, state, shown, page),
       ),

@@ -1,7 +1,7 @@
 // Comparing two prompts, and checking documents that were kept.
 
 import { ask, Refused } from './server.js';
-import { arrows, byId, count, h, notice, number, roleOf, say, short, time } from './elements.js';
+import { arrows, byId, count, h, isolated, notice, number, roleOf, say, short, stored, time } from './elements.js';
 import { inWords } from './policy.js';
 
 /** Copies the export or the record of what is shown, so that it can be kept, and checked. */
@@ -45,7 +45,7 @@ export async function drawCompare(state, shown, about, page) {
   ];
   if (state.kept) {
     const isHere = state.kept.anchor === state.anchor;
-    const where = isHere ? '' : ` at “${short(page.known(state.kept.anchor)?.text, 30) || 'another turn'}”`;
+    const where = isHere ? '' : ` at “${isolated(short(page.known(state.kept.anchor)?.text, 30) || 'another turn')}”`;
     choices.push(['kept', `what was kept: ${inWords(state.kept.policy)}${where}`]);
   }
   const chosen = choices.some(([value]) => value === state.with) ? state.with : 'before';
@@ -68,7 +68,9 @@ export async function drawCompare(state, shown, about, page) {
       h(
         'span',
         {},
-        `to what is shown now: ${inWords(page.policy())} at “${short(shown.byTurn.get(state.anchor)?.content, 40)}”`,
+        `to what is shown now: ${inWords(page.policy())} at “`,
+        stored(short(shown.byTurn.get(state.anchor)?.content, 40)),
+        '”',
       ),
       h(
         'button',

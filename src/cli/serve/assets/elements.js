@@ -1,15 +1,19 @@
 // Making elements. Every text becomes a text node: nothing that a turn says is read as markup.
 
+/** A text with its control characters, but for tabs and ends of lines, shown as such. */
+export const visible = (text) => text.replaceAll('\r\n', '\n').replace(/[^\P{Cc}\t\n]/gu, '\ufffd');
+
 function made(element, properties, children) {
   for (const [name, value] of Object.entries(properties ?? {})) {
     if (value === undefined || value === null || value === false) continue;
     if (name.startsWith('on')) element.addEventListener(name.slice(2), value);
     else if (name === 'value' || name === 'checked' || name === 'disabled' || name === 'selected')
       element[name] = value;
-    else element.setAttribute(name, value === true ? '' : String(value));
+    else element.setAttribute(name, value === true ? '' : visible(String(value)));
   }
   for (const child of children.flat()) {
-    if (child !== null && child !== undefined && child !== false) element.append(child);
+    if (child !== null && child !== undefined && child !== false)
+      element.append(typeof child === 'string' ? visible(child) : child);
   }
   return element;
 }
@@ -20,6 +24,12 @@ export const h = (tag, properties, ...children) => made(document.createElement(t
 /** An SVG element. */
 export const s = (tag, properties, ...children) =>
   made(document.createElementNS('http://www.w3.org/2000/svg', tag), properties, children);
+
+/** A stored text within a line: what turns its direction does not turn what stands around it. */
+export const stored = (text) => h('bdi', {}, text);
+
+/** The same where there are no elements. */
+export const isolated = (text) => `\u2068${text.replace(/[\u202a-\u202e\u2066-\u2069]/g, '\ufffd')}\u2069`;
 
 export const byId = (id) => document.getElementById(id);
 

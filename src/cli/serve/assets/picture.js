@@ -1,7 +1,7 @@
 // The picture: turns as boxes by time, the line from its beginning to the anchor at the left, other turns beside it.
 
 import { nameOf } from './conversations.js';
-import { byId, count, h, lanes, number, roleOf, s, short, time } from './elements.js';
+import { byId, count, h, isolated, lanes, number, roleOf, s, short, stored, time } from './elements.js';
 
 const WIDTH = 262;
 const HEIGHT = 42;
@@ -135,8 +135,10 @@ function way(name, message, anchor, call) {
     'button',
     { type: 'button', class: 'plain', onclick: call },
     h('b', {}, name),
-    ` ${short(message?.content, 60) || 'no text'}`,
-    isElsewhere && h('span', {}, ` · ${time(message.created_at)}, of “${short(nameOf(message.session_id), 30)}”`),
+    ' ',
+    stored(short(message?.content, 60) || 'no text'),
+    isElsewhere &&
+      h('span', {}, ` · ${time(message.created_at)}, of “`, stored(short(nameOf(message.session_id), 30)), '”'),
   );
 }
 
@@ -210,7 +212,7 @@ function boxOf(node, { x, y }, state, spine, page) {
   const isChosen = node.id === state.turn;
   const isAnchor = node.id === state.anchor;
   const tokens = node.message ? `, ${node.message.tokens} tokens` : '';
-  const name = `${node.message ? `${node.message.n}, ` : ''}${role}, ${part}${tokens}${spine.has(node.id) ? ', on the line' : ''}: ${short(node.text, 80)}`;
+  const name = `${node.message ? `${node.message.n}, ` : ''}${role}, ${part}${tokens}${spine.has(node.id) ? ', on the line' : ''}: ${isolated(short(node.text, 80))}`;
   const caption = node.message ? `${node.message.n} · ${isSeed ? 'seed' : kind} · ${node.message.tokens} tok` : part;
   return s(
     'g',

@@ -1,7 +1,7 @@
 // The policy as controls. What is changed stands beside the name of what it is based on.
 
 import { ask } from './server.js';
-import { byId, h, later, notice, number, say, short } from './elements.js';
+import { byId, h, later, notice, number, say, short, stored } from './elements.js';
 
 const TEXTS = {
   chat: 'the newest of the conversation, within a budget',
@@ -275,7 +275,7 @@ function pins(policy, shown, page) {
         return h(
           'li',
           {},
-          h('span', {}, turn ? text : `${text}: no room, or it does not exist`),
+          h('span', {}, stored(text), !turn && ': no room, or it does not exist'),
           h(
             'button',
             { type: 'button', class: 'plain', 'aria-label': `Unpin ${text}`, onclick: () => page.pin(id) },

@@ -1,7 +1,7 @@
 // The prompt, as graph_messages gives it; and why a turn is in it or not.
 
 import { ask } from './server.js';
-import { arrows, byId, count, h, number, roleOf, say, short, time } from './elements.js';
+import { arrows, byId, count, h, number, roleOf, say, short, stored, time, visible } from './elements.js';
 import { nameOf } from './conversations.js';
 import { copy } from './documents.js';
 
@@ -100,8 +100,14 @@ function cachedText(kept, shown, tokens, page) {
   if (kept.n === 0) return 'The step before begins with another message: nothing is cached.';
   const share = tokens ? Math.round((100 * kept.tokens) / tokens) : 0;
   const before = page.known(page.before());
-  const step = before ? ` (${[before.role, time(before.at), `“${short(before.text, 30)}”`].join(' ')})` : '';
-  return `As in the step before${step}: the first ${count(kept.n, 'message')}, ${number(kept.tokens)} tokens, ${share} %. A cache of prefixes can serve these.`;
+  const step = before
+    ? [' (', stored(before.role ?? ''), ` ${time(before.at)} “`, stored(short(before.text, 30)), '”)']
+    : [];
+  return [
+    'As in the step before',
+    ...step,
+    `: the first ${count(kept.n, 'message')}, ${number(kept.tokens)} tokens, ${share} %. A cache of prefixes can serve these.`,
+  ];
 }
 
 function border(kept) {
@@ -152,7 +158,7 @@ function messageOf(message, isCached, state, shown, page) {
           class: 'plain',
           onclick: (event) => {
             opened.add(message.turn_id);
-            event.target.previousElementSibling.textContent = text;
+            event.target.previousElementSibling.textContent = visible(text);
             event.target.remove();
           },
         },
@@ -194,7 +200,13 @@ function messageOf(message, isCached, state, shown, page) {
       h('span', { class: `part ${message.part}` }, isSeed ? 'recalled ◆ seed' : message.part),
       isCached && h('span', { class: 'iscached' }, 'cached'),
       isElsewhere &&
-        h('span', { class: 'elsewhere' }, `of “${short(nameOf(message.session_id), 40)}”, ${time(message.created_at)}`),
+        h(
+          'span',
+          { class: 'elsewhere' },
+          'of “',
+          stored(short(nameOf(message.session_id), 40)),
+          `”, ${time(message.created_at)}`,
+        ),
       h('span', { class: 'tokens' }, `${number(message.tokens)} tok`),
     ),
     ...body,
@@ -232,7 +244,7 @@ export async function drawWhy(state, shown, page) {
       { class: 'which' },
       h('b', { class: `role ${roleOf(known.role)}` }, known.role ?? 'turn'),
       ` ${time(message ? message.created_at : known.at)} `,
-      short(known.content ?? known.text, 160),
+      stored(short(known.content ?? known.text, 160)),
     ),
     answer,
     actions,
@@ -274,7 +286,7 @@ export async function drawWhy(state, shown, page) {
     if (id === state.anchor) return 'the anchor';
     return shown.byTurn.has(id) ? `message ${shown.byTurn.get(id).n}` : id.slice(0, 8);
   });
-  answer.textContent = text;
+  answer.textContent = visible(text);
   say(text);
   const change = said.included ? null : changeIn(said.explanation, shown.policy);
   if (change) {
@@ -295,7 +307,8 @@ export async function drawWhy(state, shown, page) {
     };
     const names = said.path.map(name);
     if (names.length > 8) names.splice(5, names.length - 7, `${names.length - 7} more`);
-    actions.append(h('span', { class: 'path' }, `way: ${names.join(' → ')}`));
+    const way = names.flatMap((text) => [' → ', stored(text)]).slice(1);
+    actions.append(h('span', { class: 'path' }, 'way: ', way));
   }
 }
 
