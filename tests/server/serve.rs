@@ -44,7 +44,11 @@ impl Response {
 }
 
 fn program(database: &Database) -> Command {
-    let mut command = Command::new(variable("GRAPH_KERNEL_PROGRAM"));
+    run_by(Command::new(variable("GRAPH_KERNEL_PROGRAM")), database)
+}
+
+/// The program, where the command is it or runs it.
+fn run_by(mut command: Command, database: &Database) -> Command {
     command.env("PGDATABASE", &database.name).env("NO_COLOR", "1");
     for name in ["PGOPTIONS", "DATABASE_URL", "PORT"] {
         command.env_remove(name);
@@ -750,6 +754,20 @@ fn who_is_sent_a_long_answer_is_not_cut_off_for_others() {
     assert_eq!(service.get("/health/live").status, 200);
     stream.read_to_end(&mut answer).unwrap();
     assert!(answer.len() > 20_000_000 && answer.ends_with(b"}"), "{}", answer.len());
+}
+
+#[test]
+fn clients_that_say_nothing_keep_nobody_out_where_files_are_few() {
+    let database = database("files");
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "ulimit -n 256 && exec \"$0\" \"$@\"", &variable("GRAPH_KERNEL_PROGRAM")]);
+    let service = Service::start_by(&mut run_by(shell, &database), &[]);
+    let _open: Vec<_> = (0..300).map(|_| TcpStream::connect(service.address).unwrap()).collect();
+    let begun = Instant::now();
+    for _ in 0..3 {
+        assert_eq!(service.get("/page/sessions").status, 200);
+    }
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
 }
 
 #[test]

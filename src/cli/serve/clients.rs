@@ -20,15 +20,27 @@ use tokio::time::{Instant, Sleep, sleep};
 /// How many clients are connected at once.
 const MAX_CLIENTS: usize = 256;
 
+/// How many fewer there are from then on where the process has no file for one more: the database needs some, too.
+const FEWER_CLIENTS: usize = 64;
+
+/// How many there may be in any case.
+const FEWEST_CLIENTS: usize = 16;
+
 /// How long a client may take nothing of an answer, and may send on after the last one.
 const MAX_STUCK: Duration = Duration::from_secs(30);
 
 /// How long a client may send nothing after the last answer.
 const MAX_SILENT: Duration = Duration::from_secs(1);
 
-/// The clients, the longest connected first.
-#[derive(Default)]
-pub(super) struct Clients(Mutex<VecDeque<Arc<Client>>>);
+/// The clients.
+pub(super) struct Clients(Mutex<List>);
+
+struct List {
+    /// The longest connected first.
+    clients: VecDeque<Arc<Client>>,
+    /// How many there may be.
+    most: usize,
+}
 
 /// A client.
 #[derive(Default)]
@@ -59,17 +71,46 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+impl List {
+    /// Takes their places from clients that are not being answered, until there are fewer than so many. Whether there
+    /// are.
+    fn displace(&mut self, count: usize) -> bool {
+        while self.clients.len() >= count {
+            let is_idle = |client: &Arc<Client>| client.answered.load(Ordering::Relaxed) == 0;
+            let idle = self.clients.iter().position(is_idle);
+            let Some(client) = idle.and_then(|place| self.clients.remove(place)) else {
+                return false;
+            };
+            client.displaced.notify_one();
+        }
+        true
+    }
+}
+
+impl Default for Clients {
+    fn default() -> Self {
+        Clients(Mutex::new(List { clients: VecDeque::new(), most: MAX_CLIENTS }))
+    }
+}
+
 impl Clients {
+    /// Lets fewer clients be connected, where the process has no more files.
+    pub(super) fn let_fewer(&self) {
+        let mut list = locked(&self.0);
+        let most = list.clients.len().saturating_sub(FEWER_CLIENTS).max(FEWEST_CLIENTS);
+        list.most = list.most.min(most);
+        list.displace(most);
+    }
+
     /// A place for a new client; none where every one has a client that is being answered.
     pub(super) fn enter(self: &Arc<Self>) -> Option<Place> {
         let mut list = locked(&self.0);
-        if list.len() >= MAX_CLIENTS {
-            let idle =
-                list.iter().position(|client| client.answered.load(Ordering::Relaxed) == 0)?;
-            list.remove(idle)?.displaced.notify_one();
+        let most = list.most;
+        if !list.displace(most) {
+            return None;
         }
         let client = Arc::<Client>::default();
-        list.push_back(Arc::clone(&client));
+        list.clients.push_back(Arc::clone(&client));
         Some(Place { clients: Arc::clone(self), client })
     }
 }
@@ -87,7 +128,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        locked(&self.clients.0).retain(|client| !Arc::ptr_eq(client, &self.client));
+        locked(&self.clients.0).clients.retain(|client| !Arc::ptr_eq(client, &self.client));
     }
 }
 

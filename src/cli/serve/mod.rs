@@ -14,7 +14,7 @@ mod rate;
 mod transaction;
 
 use std::env;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -247,10 +247,15 @@ async fn accept(listener: TcpListener, routes: Router) -> Result<(), Failure> {
             accepted = listener.accept() => accepted,
             asked = &mut end => break asked?,
         };
-        let Ok((stream, _)) = accepted else {
-            // As where the process has no more files: a moment later there may be one.
-            sleep(Duration::from_millis(100)).await;
-            continue;
+        let stream = match accepted {
+            Ok((stream, _)) => stream,
+            Err(error) if error.kind() == ErrorKind::ConnectionAborted => continue,
+            Err(_) => {
+                clients.let_fewer();
+                // Until those that have no place any more are closed.
+                sleep(Duration::from_millis(100)).await;
+                continue;
+            }
         };
         let Some(place) = clients.enter() else { continue };
         _ = stream.set_nodelay(true);
