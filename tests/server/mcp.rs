@@ -674,7 +674,10 @@ fn a_call_that_the_client_cancels_does_not_run_on() {
              DROP ROLE IF EXISTS gk_test_mcp_cancels; CREATE ROLE gk_test_mcp_cancels LOGIN;
              GRANT SELECT ON memory_turns, memory_turn_edges TO gk_test_mcp_cancels;
              ALTER TABLE memory_turns ENABLE ROW LEVEL SECURITY;
-             CREATE POLICY p ON memory_turns USING (pg_sleep(600) IS NOT NULL)",
+             CREATE FUNCTION sleeps() RETURNS boolean LANGUAGE plpgsql AS $$BEGIN
+               PERFORM set_config('client_connection_check_interval', '0', true);
+               PERFORM pg_sleep(600); RETURN true; END$$;
+             CREATE POLICY p ON memory_turns USING (public.sleeps())",
         )
         .unwrap();
     let mut client =
@@ -693,6 +696,12 @@ fn a_call_that_the_client_cancels_does_not_run_on() {
     running(1);
     client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
                         "params": {"requestId": 100}}));
+    running(0);
+    client.send(&json!({"jsonrpc": "2.0", "id": 101, "method": "tools/call",
+                        "params": {"name": "context", "arguments": {}}}));
+    running(1);
+    send_signal("TERM", client.process.id());
+    assert!(client.process.wait().unwrap().success());
     running(0);
     owner
         .batch_execute(

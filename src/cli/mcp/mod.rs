@@ -8,7 +8,9 @@ mod lines;
 mod quoting;
 mod tools;
 
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rmcp::ServiceExt;
 use rmcp::handler::server::ServerHandler;
@@ -20,6 +22,7 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, RoleServer};
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use tokio::time::timeout;
 
 pub(crate) use self::lines::parsed;
 use crate::arguments::McpArguments;
@@ -45,6 +48,9 @@ pub(crate) type HttpTools = StreamableHttpService<Tools, NeverSessionManager>;
 
 /// How many calls of one client on the standard input are worked on at a time.
 const CONNECTIONS: u16 = 4;
+
+/// How long calls have to be given up when the program is told to end.
+const MAX_END: Duration = Duration::from_secs(1);
 
 /// How long a statement of one may take, in seconds.
 const STATEMENT_SECONDS: u16 = 60;
@@ -141,9 +147,16 @@ pub(crate) fn mcp(arguments: McpArguments) -> Result<Outcome, Failure> {
             .serve(lines::Lines::new(tokio::io::stdin(), tokio::io::stdout()))
             .await
             .map_err(|error| format!("no client of MCP on the standard input: {error}"))?;
+        let calls = service.cancellation_token();
+        let mut service = pin!(service.waiting());
         tokio::select! {
-            ended = service.waiting() => ended.map(|_| ()).map_err(|error| error.to_string()),
-            asked = end_or_hangup() => asked,
+            ended = &mut service => ended.map(|_| ()).map_err(|error| error.to_string()),
+            asked = end_or_hangup() => {
+                // What runs is cancelled before the runtime ends, which would drop it.
+                calls.cancel();
+                _ = timeout(MAX_END, service).await;
+                asked
+            }
         }
     });
     // A read of the standard input cannot be ended. The connections close here, outside of the runtime.
