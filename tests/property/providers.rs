@@ -1159,7 +1159,8 @@ fn what_is_not_sent_is_named() {
         { "type": "tool-approval-response", "approvalId": "a", "approved": true }] });
     assert_eq!(
         sent_of(Role::Tool, "", &approval),
-        "[Result of a call that is not shown]\n  [Content of type tool-approval-response]"
+        "[Result of a call that is not shown]\n  \
+         {\"approvalId\":\"a\",\"approved\":true,\"type\":\"tool-approval-response\"}"
     );
 }
 
@@ -1242,6 +1243,38 @@ fn nothing_that_is_said_beside_a_text_is_lost() {
         ),
         (
             Role::Assistant,
+            json!({ "role": "assistant", "content": [{ "text": "WORD1" }, { "citationsContent": {
+                 "content": [{ "text": "WORD2" }], "citations": [] } }, { "text": "WORD3" }] }),
+            3,
+        ),
+        (
+            Role::User,
+            json!({ "role": "user", "content": [{ "guardContent": { "text": { "text": "WORD1",
+                 "qualifiers": ["query"] } } }, { "document": { "name": "fees", "format": "txt",
+                 "source": { "text": "WORD2" } } }] }),
+            2,
+        ),
+        (
+            Role::Assistant,
+            json!({ "role": "assistant", "content": [{ "type": "tool_call", "tool_call": { "id": "c2",
+                 "type": "code_interpreter", "code_interpreter": { "input": "WORD1", "outputs": [
+                 { "type": "logs", "logs": "WORD2" }] } } }, { "type": "tool_call", "tool_call": { "id": "c3",
+                 "type": "function", "function": { "name": "WORD3", "arguments": "{\"z\":\"WORD4\"}" } } }] }),
+            4,
+        ),
+        (
+            Role::Assistant,
+            json!([{ "type": "error", "error": "WORD1" }, { "type": "text", "text": "a" }]),
+            1,
+        ),
+        (
+            Role::Tool,
+            json!({ "role": "tool", "parts": [{ "type": "document", "source": { "type": "text",
+                 "media_type": "t", "data": "WORD1" } }] }),
+            1,
+        ),
+        (
+            Role::Assistant,
             json!({ "role": "assistant", "content": "", "invalid_tool_calls": [
                  { "name": "WORD1", "args": "WORD2", "id": "c", "error": "WORD3" }] }),
             3,
@@ -1254,6 +1287,68 @@ fn nothing_that_is_said_beside_a_text_is_lost() {
             }
             assert!(!sent.contains("BYTES"), "{sent}");
             assert_eq!(payload.to_string().contains("77"), sent.contains("77"), "{payload} {sent}");
+        }
+    }
+}
+
+/// Data that a tool returns may have a key `type` with the name of a block: they are sent whole.
+#[test]
+fn data_of_a_tool_with_the_type_of_a_block_are_sent_whole() {
+    for data in [
+        json!([{ "type": "document", "id": 7, "title": "WORD1", "text": "WORD2" },
+               { "type": "document", "title": "Fees", "content": "WORD3" }]),
+        json!({ "type": "document", "id": 7, "title": "WORD1", "text": "WORD2", "more": "WORD3" }),
+        json!([{ "type": "file", "size": 625, "name": "WORD1", "path": "WORD2", "download_url": "WORD3" },
+               { "type": "dir", "name": "octokit" }]),
+        json!({ "tree": [{ "type": "file", "path": "WORD1", "size": 10 }, { "type": "file", "path": "WORD2" }],
+                "WORD3": 1 }),
+        json!([{ "type": "video", "title": "WORD1", "url": "https://e/", "description": "WORD2",
+                 "transcript": "WORD3" }]),
+        json!([{ "type": "function", "name": "WORD1", "file": "WORD2", "line": "WORD3" }, { "type": "class" }]),
+        json!([{ "type": "phone_call", "id": "WORD1", "from": "WORD2", "duration": "WORD3" }]),
+        json!([{ "type": "custom", "name": "WORD1", "value": "WORD2", "rows": ["WORD3"] }]),
+        json!([{ "type": "source", "name": "WORD1" }, { "type": "destination", "name": "WORD2", "x": "WORD3" }]),
+        json!([{ "type": "source", "name": "WORD1", "rows": ["WORD2", "WORD3"] }]),
+        json!([{ "type": "reasoning", "text": "WORD1", "n": ["WORD2", "WORD3"] }]),
+        json!([{ "type": "text", "text": "WORD1", "page": "WORD2" }, { "type": "table", "rows": [["WORD3"]] }]),
+        json!({ "WORD1": false, "text": "WORD2", "WORD3": false }),
+        json!({ "order": "WORD1", "total": "WORD2", "parts": [{ "text": "WORD3", "qty": 3 }] }),
+        json!([{ "order": "WORD1", "parts": [{ "name": "WORD2" }] }, { "order": "WORD3", "parts": [] }]),
+        json!([{ "id": "WORD1", "role": "admin", "mail": "WORD2", "content": "WORD3" }]),
+        json!({ "page": "WORD1", "next": "WORD2", "content": [{ "type": "text", "text": "WORD3" }] }),
+        json!({ "run": "WORD1", "status": "WORD2", "tool_calls": [{ "name": "WORD3" }] }),
+        json!({ "id": 1, "type": "message", "content": "WORD1", "channel": "WORD2", "ts": "WORD3" }),
+        json!([{ "sender": "system", "text": "WORD1", "level": "WORD2", "host": "WORD3" }]),
+        json!({ "output": "WORD1", "WORD2": false, "WORD3": false }),
+    ] {
+        for (role, payload) in [
+            (
+                Role::Tool,
+                json!({ "role": "tool", "content": [{ "type": "tool-result", "toolCallId": "k",
+                        "toolName": "n", "output": { "type": "json", "value": data } }] }),
+            ),
+            (
+                Role::Tool,
+                json!({ "kind": "request", "parts": [{ "part_kind": "tool-return", "tool_name": "n",
+                        "content": data, "tool_call_id": "k" }] }),
+            ),
+            (
+                Role::User,
+                json!({ "role": "user", "parts": [{ "functionResponse": { "name": "n",
+                        "response": { "result": data } } }] }),
+            ),
+            (
+                Role::Tool,
+                json!([{ "type": "text", "text": "Here." }, { "type": "x", "content": data }]),
+            ),
+        ] {
+            for format in ProviderFormat::ALL {
+                let sent = rendered(&[(Part::Anchor, role, payload.clone())], *format).to_string();
+                for word in ["WORD1", "WORD2", "WORD3"] {
+                    assert!(sent.contains(word), "{word}: {payload} {sent}");
+                }
+                assert!(!sent.contains("[called"), "{payload} {sent}");
+            }
         }
     }
 }

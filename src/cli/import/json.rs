@@ -234,22 +234,22 @@ impl<R: Read> JsonStream<R> {
         })
     }
 
-    /// The next string. Of a file in a `data:` URL only the beginning is kept.
+    /// The next string. Of a file in a `data:` URL only the beginning is kept, with what follows the file.
     fn string(&mut self, state: &mut Building) -> Result<String, ReaderError> {
         let location = self.reader.current_position(false);
         let (mut bytes, keeps_files) = (Vec::new(), self.keeps_files);
         let mut text = self.reader.next_string_reader()?;
         let mut read_text = || {
             text.by_ref().take(MAX_DATA_URL_BYTES as u64).read_to_end(&mut bytes)?;
-            if keeps_files || !is_data_url(&bytes) {
-                text.by_ref().take(state.left as u64).read_to_end(&mut bytes)?;
+            if !keeps_files && is_within_data_url(&bytes) {
+                skip_base64(&mut text, &mut bytes)?;
             }
+            text.by_ref().take(state.left as u64).read_to_end(&mut bytes)?;
             io::copy(&mut text, &mut io::sink())
         };
         match read_text() {
             Err(error) => return Err(ReaderError::IoError { error, location }),
             Ok(0) => {}
-            Ok(_) if !keeps_files && is_data_url(&bytes) => {}
             Ok(_) => state.refuse_length(),
         }
         state.take(bytes.len());
@@ -265,6 +265,36 @@ pub(super) fn is_data_url(text: &[u8]) -> bool {
             && head.contains(&b'/')
             && head.iter().all(|byte| byte.is_ascii_graphic())
     })
+}
+
+/// Whether all of a text is the beginning of a `data:` URL of a file.
+fn is_within_data_url(text: &[u8]) -> bool {
+    is_data_url(text)
+        && text.rsplit(|byte| *byte == b',').next().is_some_and(|data| data.iter().all(is_base64))
+}
+
+fn is_base64(byte: &u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"+/=-_".contains(byte)
+}
+
+/// Reads over base64, and keeps what was read behind it.
+fn skip_base64(text: &mut impl Read, kept: &mut Vec<u8>) -> io::Result<()> {
+    let mut piece = [0; 8192];
+    loop {
+        let read = match text.read(&mut piece) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            read => read?,
+        };
+        let piece = &piece[..read];
+        match piece.iter().position(|byte| !is_base64(byte)) {
+            Some(end) => {
+                kept.extend_from_slice(&piece[end..]);
+                return Ok(());
+            }
+            None if read == 0 => return Ok(()),
+            None => {}
+        }
+    }
 }
 
 /// A value while it is read.
@@ -345,6 +375,22 @@ mod tests {
         let deep = "[".repeat(MAX_DOCUMENT_DEPTH as usize + 1);
         assert!(JsonStream::new(deep.as_bytes()).value().is_err());
         assert!(JsonStream::new(deep.as_bytes()).skip().is_err());
+    }
+
+    #[test]
+    fn what_stands_behind_a_file_in_a_string_is_kept() {
+        for (data, behind) in [
+            (4, " and then?"),
+            (100_000, "\n\nWhat does it show, and why?"),
+            (100_000, ")"),
+            (40, ", and data:image/png;base64,AAAA"),
+        ] {
+            let text = format!("data:image/png;base64,{}{behind}", "A".repeat(data));
+            let kept = value_in(Value::from(text.as_str()).to_string().as_bytes()).unwrap();
+            let kept = kept.as_str().unwrap();
+            let head = &text[..text.len() - behind.len()];
+            assert_eq!(kept, format!("{}{behind}", &head[..head.len().min(MAX_DATA_URL_BYTES)]));
+        }
     }
 
     #[test]

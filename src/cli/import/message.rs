@@ -248,7 +248,7 @@ pub(super) fn in_turns(
     }
     let mut parts: Vec<Part> = Vec::new();
     for block in blocks {
-        let Block { said, result, is_reasoning, extra_bytes } = block_texts(block);
+        let Block { said, result, output, is_reasoning, extra_bytes } = block_texts(block);
         let is_result_alone = said.is_empty() && result.is_some() && !is_call(block);
         if !is_result_alone {
             if parts.last().is_none_or(|part| part.is_result) {
@@ -265,7 +265,7 @@ pub(super) fn in_turns(
             let extra_bytes = call.as_ref().map_or(0, String::len);
             let block = match is_result_alone {
                 true => block.clone(),
-                false => result_of(block, &content),
+                false => result_of(block, output),
             };
             parts.push(Part {
                 is_result: true,
@@ -386,19 +386,21 @@ fn without_output(block: &Value) -> Value {
 }
 
 /// The result that stands in a call, as a block of its own.
-fn result_of(block: &Value, content: &str) -> Value {
+fn result_of(block: &Value, output: &Value) -> Value {
     let call = call_id(block).map_or(Value::Null, Value::from);
     let pairs =
-        [("type", "function_call_output".into()), ("call_id", call), ("output", content.into())];
+        [("type", "function_call_output".into()), ("call_id", call), ("output", output.clone())];
     Value::Object(pairs.map(|(key, value)| (key.to_owned(), value)).into())
 }
 
 /// What a block has in it.
-struct Block {
+struct Block<'a> {
     /// Its text, a call as text.
     said: String,
-    /// The result of a call in it.
+    /// The text of the result of a call in it.
     result: Option<String>,
+    /// That result, where it stands with its call.
+    output: &'a Value,
     /// Whether it is what the model has thought, which is not said.
     is_reasoning: bool,
     /// How many bytes of a call are sent beside its text: its id.
@@ -406,8 +408,10 @@ struct Block {
 }
 
 /// The text of a block, and the result of a call in it. Files are named, not stored.
-fn block_texts(block: &Value) -> Block {
-    let said = |said: String| Block { said, result: None, is_reasoning: false, extra_bytes: 0 };
+fn block_texts(block: &Value) -> Block<'_> {
+    let (is_reasoning, extra_bytes) = (false, 0);
+    let said = |said| Block { said, result: None, output: &Value::Null, is_reasoning, extra_bytes };
+    let called = |call, output| Block { result: Some(plain(output)), output, ..said(call) };
     let kind = block["type"].as_str().unwrap_or_default();
     let mut found = match kind {
         "text" | "input_text" | "output_text" => said(plain(&block["text"])),
@@ -423,10 +427,10 @@ fn block_texts(block: &Value) -> Block {
             let inner = &block["tool_call"];
             let interpreter = &inner["code_interpreter"];
             if interpreter.is_object() {
-                Block {
-                    result: Some(plain(&interpreter["outputs"])),
-                    ..said(call(Some("code_interpreter"), &interpreter["input"]))
-                }
+                called(
+                    call(Some("code_interpreter"), &interpreter["input"]),
+                    &interpreter["outputs"],
+                )
             } else {
                 let function =
                     if inner["function"].is_object() { &inner["function"] } else { inner };
@@ -435,18 +439,14 @@ fn block_texts(block: &Value) -> Block {
                 } else {
                     &function["args"]
                 };
-                Block {
-                    result: Some(plain(&function["output"])),
-                    ..said(call(function["name"].as_str(), arguments))
-                }
+                called(call(function["name"].as_str(), arguments), &function["output"])
             }
             .without_empty_result()
         }
-        CODE_INTERPRETER => Block {
-            result: Some(plain(&block["output"])),
-            ..said(call(Some("code_interpreter"), &block["code"]))
+        CODE_INTERPRETER => {
+            called(call(Some("code_interpreter"), &block["code"]), &block["output"])
+                .without_empty_result()
         }
-        .without_empty_result(),
         kind if kind.ends_with("tool_result") => {
             Block { result: Some(plain(&block["content"])), ..said(String::new()) }
         }
@@ -474,7 +474,7 @@ fn block_texts(block: &Value) -> Block {
     found
 }
 
-impl Block {
+impl Block<'_> {
     fn without_empty_result(mut self) -> Self {
         self.result = self.result.filter(|text| !text.is_empty());
         self
@@ -505,8 +505,9 @@ pub(super) fn file(kind: &str, name: Option<&str>) -> String {
 }
 
 /// The keys under which objects of the exports have their texts, the first that is not empty counts.
-const TEXT_KEYS: [&str; 12] = [
+const TEXT_KEYS: [&str; 11] = [
     "text",
+    "logs",
     "value",
     "content",
     "result",
@@ -514,11 +515,12 @@ const TEXT_KEYS: [&str; 12] = [
     "transcript",
     "output_str",
     "output",
-    "stdout",
-    "stderr",
     "refusal",
     "title",
 ];
+
+/// Where a program writes.
+const STREAMS: [&str; 2] = ["stdout", "stderr"];
 
 /// The text in a value: a text, the text of an object, or those of an array in lines. Other content is named by its
 /// type.
@@ -529,6 +531,13 @@ pub(super) fn plain(value: &Value) -> String {
         Value::Array(values) => {
             let mut text = String::new();
             values.iter().for_each(|value| append(&mut text, &plain(value)));
+            text
+        }
+        // What code that was run has put out, in each of its ways.
+        Value::Object(object) if STREAMS.iter().any(|key| object.contains_key(*key)) => {
+            let mut text = String::new();
+            let outputs = STREAMS.iter().chain(&["result"]).filter_map(|key| object.get(*key));
+            outputs.for_each(|output| append(&mut text, &plain(output)));
             text
         }
         Value::Object(object) => {
@@ -660,6 +669,38 @@ mod tests {
             .map(|m| m.turn.as_ref().unwrap().payload["content"].as_array().unwrap().len())
             .collect();
         assert_eq!(blocks, [3, 1, 1, 1]);
+    }
+
+    /// What code that was run has put out is said, and kept.
+    #[test]
+    fn all_that_an_interpreter_has_put_out_is_kept() {
+        let blocks = json!([
+            {"type": "tool_call", "tool_call": {"id": "c", "type": "code_interpreter",
+             "code_interpreter": {"input": "CODE", "outputs": [{ "type": "logs", "logs": "LOG" }, { "type": "image", "url": "https://e/" }]}}},
+            {"type": CODE_INTERPRETER, "id": "d", "code": "1",
+             "output": {"stdout": "OUT", "stderr": "ERR", "result": "RES"}}
+        ]);
+        let turn = ImportedTurn {
+            role: "assistant".to_owned(),
+            content: String::new(),
+            created_at: None,
+            tokens: None,
+            payload: Map::new(),
+        };
+        let blocks = blocks.as_array().unwrap();
+        let messages = in_turns("m", None, turn, ("content", blocks), &no_calls).unwrap();
+        let turns: Vec<_> = messages.iter().map(|message| message.turn.as_ref().unwrap()).collect();
+        let texts: Vec<_> = turns.iter().map(|turn| turn.content.as_str()).collect();
+        let called = ["[call code_interpreter] CODE", "[call code_interpreter] 1"];
+        assert_eq!(
+            texts,
+            [called[0], "LOG\n[image]", called[1], "OUT\nERR\nRES", ""][..texts.len()]
+        );
+        let output = |turn: &ImportedTurn| {
+            turn.payload["content"].as_array().unwrap()[0]["output"].to_string()
+        };
+        assert!(output(turns[1]).contains("LOG"), "{}", output(turns[1]));
+        assert!(output(turns[3]).contains("ERR"), "{}", output(turns[3]));
     }
 
     #[test]

@@ -91,7 +91,11 @@ fn part_of_chat<R: Read>(
                     let parent: Rc<str> = id.as_str().into();
                     let ids = message["childrenIds"].as_array().into_iter().flatten();
                     let ids = ids.filter_map(Value::as_str);
+                    let ids = ids.filter(|id| !id.is_empty());
                     children.extend(ids.map(|child| (Rc::clone(&parent), child.to_owned())));
+                    if children.len() > MAX_CHILDREN {
+                        return Err(format!("the chat names more than {MAX_CHILDREN} children"));
+                    }
                     let turns = turns(&id, message)?;
                     if !message["parentId"].is_string() {
                         without_parent.insert(id);
@@ -131,7 +135,7 @@ fn turns(id: &str, message: &Value) -> Result<Vec<Message>, String> {
         let name = named["name"].as_str().or(named["file"]["filename"].as_str());
         append(&mut content, &file(named["type"].as_str().unwrap_or("file"), name));
     }
-    append(&mut content, &plain(&message["error"]));
+    append(&mut content, &error_text(&message["error"]));
     // Some answers were stored without a role, but with what no question has.
     let is_answer = message["model"].is_string() || !output.is_empty();
     let role = match &message["role"] {
@@ -147,4 +151,16 @@ fn turns(id: &str, message: &Value) -> Result<Vec<Message>, String> {
         payload,
     };
     in_turns(id, parent_id(&message["parentId"])?, turn, ("output", output), &no_calls)
+}
+/// The most ids under `childrenIds` of a chat, which are held until its end.
+const MAX_CHILDREN: usize = 500_000;
+
+/// What went wrong: a text, an object that has one, or true, which says nothing.
+fn error_text(error: &Value) -> String {
+    let texts = ["content", "message", "detail"].map(|key| &error[key]);
+    match texts.into_iter().find_map(|text| text.as_str()) {
+        Some(text) => text.to_owned(),
+        None if matches!(error, Value::Bool(_)) => String::new(),
+        None => plain(error),
+    }
 }

@@ -6,6 +6,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use crate::graph::turn::Role;
 use crate::json::{JsonValue, compact_text};
 use crate::messages::message::{Entries, as_object, as_text};
+use crate::prompt::provider::data::{FILES, is_block_of_tool, is_file, is_mcp_alone, says};
 use crate::prompt::provider::fields::{Fields, is_error, is_filled};
 use crate::prompt::provider::forms::{Reader, has_known, type_of};
 use crate::prompt::provider::other::Other;
@@ -13,7 +14,7 @@ use crate::prompt::provider::payload::{Arguments, Block, Blocks, Call, CallId, C
 use crate::prompt::provider::speakers::{Said, Speaker, is_spoken};
 
 /// What a call stands in that has a type of its own.
-const INNER: [&str; 4] = ["toolInvocation", "tool_call", "function", "custom"];
+pub(super) const INNER: [&str; 4] = ["toolInvocation", "tool_call", "function", "custom"];
 pub(super) const IDS: [&str; 5] =
     ["call_id", "toolCallId", "tool_call_id", "toolUseId", "tool_use_id"];
 pub(super) const NAMES: [&str; 3] = ["name", "toolName", "tool_name"];
@@ -33,8 +34,12 @@ pub(super) const RESULTS: [&str; 6] =
 /// Those of a result that stands with its call.
 const RESULTS_OF_CALLS: [&str; 5] = ["output", "result", "response", "outputs", "results"];
 pub(super) const ERRORS: [&str; 2] = ["errorText", "error"];
+/// The tool of OpenAI's that runs code.
+const CODE_INTERPRETER: &str = "code_interpreter";
 /// States of a call that has ended: well, by an error, or as nobody allowed it.
 const ENDED: [&str; 3] = ["output-available", "output-error", "output-denied"];
+/// What is longer is taken for the bytes of a file, not for where they are.
+const MAX_ADDRESS_BYTES: usize = 2048;
 /// How deep results may stand in results: each level copies and may indent what is in it.
 const MAX_NESTED_RESULTS: u32 = 4;
 
@@ -42,8 +47,11 @@ impl Reader<'_> {
     /// A call, and its result where it has one. By its name where that may stand for an id. What has no id, no name and
     /// no arguments is not a call.
     pub(super) fn call<'a>(&self, outer: Fields<'a>, by_name: bool) -> Blocks<'a> {
-        let inner = outer.first_object(&INNER).unwrap_or(outer);
-        let objects = [inner, outer];
+        let middle = outer.first_object(&INNER).unwrap_or(outer);
+        // What LibreChat stores of OpenAI's assistants.
+        let interpreter = middle.object(CODE_INTERPRETER);
+        let inner = middle.object("function").or(interpreter).unwrap_or(middle);
+        let objects = [inner, middle, outer];
         let first = |keys: &[&str]| objects.iter().find_map(|object| object.first_text(keys));
         let id = |keys: &[&str]| objects.iter().find_map(|object| object.id(keys));
         // Those of any tool say no name.
@@ -53,6 +61,7 @@ impl Reader<'_> {
                 !["call", "invocation", "tool", "function", "custom_tool"].contains(kind)
             });
         let name = first(&NAMES).or_else(|| outer.first_text(&INNER)).or(of_type);
+        let name = name.or(interpreter.map(|_| CODE_INTERPRETER));
         let arguments = inner.first(&ARGUMENTS).or_else(|| outer.first(&ARGUMENTS[..3]));
         let id = id(&IDS).or_else(|| id(&["id"]));
         let is_call = id.is_some() || name.is_some() || arguments.is_some();
@@ -111,7 +120,7 @@ impl Reader<'_> {
             || objects.iter().any(|object| object.is_true(&["is_error", "isError", "error"]))
             || is("status", &["error", "failed"])
             || is("state", &ENDED[1..])
-            || kind.is_some_and(|kind| kind.starts_with("error"));
+            || kind.is_some_and(|kind| kind.starts_with("error") || kind == "execution-denied");
         let is_blank = output.is_none() && error.is_none() && !is("state", &ENDED);
         // A result may be `false`.
         let stored = || objects.iter().find_map(|object| object.0.first(keys));
@@ -133,7 +142,9 @@ impl Reader<'_> {
         match result {
             JsonValue::Null => "".into(),
             JsonValue::String(text) => Cow::Borrowed(text.as_ref()),
-            JsonValue::Array(items) if may_nest && has_known(items) => self.result_of_items(items),
+            JsonValue::Array(items) if may_nest && has_known(items, true) => {
+                self.result_of_items(items)
+            }
             json if may_nest && (is_spoken(json) || is_block(json)) => {
                 let text = self.result_of_items(std::slice::from_ref(json));
                 if text.trim().is_empty() { self.json_text(json).into() } else { text }
@@ -148,9 +159,10 @@ impl Reader<'_> {
                         Some(value),
                         _,
                     ) => Some(value),
+                    (Some("execution-denied"), ..) => object.get("reason"),
                     // Of the Model Context Protocol.
                     (None, _, Some(content @ JsonValue::Array(items)))
-                        if has_known(items) && object.text("role").is_none() =>
+                        if has_known(items, true) && is_mcp_alone(Fields(object)) =>
                     {
                         Some(content)
                     }
@@ -173,7 +185,7 @@ impl Reader<'_> {
         self.results.set(self.results.get() - 1);
         let texts = said.into_iter().map(|Said { by, block }| {
             let block = match block {
-                Block::Other(other) if !other.is_known() => {
+                Block::Other(other) if !is_sent_thought(other) => {
                     Block::Text(self.json_text(other.json).into())
                 }
                 block => block,
@@ -190,13 +202,13 @@ impl Reader<'_> {
     }
 
     /// What a result that is data says: its text where that is all of it, else its JSON.
-    fn json_text(&self, json: &JsonValue<'_>) -> String {
+    pub(super) fn json_text(&self, json: &JsonValue<'_>) -> String {
         if !is_filled(json) && *json != JsonValue::Bool(false) {
             return String::new();
         }
         // A text that an object has alone.
         let filled = as_object(json).map(|Entries(entries)| {
-            entries.iter().filter(|(_, value)| is_filled(value)).collect::<Vec<_>>()
+            entries.iter().filter(|(key, value)| says(key, value)).collect::<Vec<_>>()
         });
         match filled.as_deref() {
             Some([(key, JsonValue::String(text))])
@@ -204,7 +216,7 @@ impl Reader<'_> {
             {
                 text.to_string()
             }
-            _ => match with_names_of_files(json, self.check_interrupts) {
+            _ => match with_names_of_files(json, false, self.check_interrupts) {
                 JsonValue::String(text) => text.into_owned(),
                 json => self.json(&json),
             },
@@ -271,24 +283,43 @@ impl Reader<'_> {
     }
 }
 
+/// Whether a block that a tool returns is a thought, of which nothing is sent.
+pub(super) fn is_sent_thought(other: Other<'_>) -> bool {
+    other.is_thought() && Fields::of(other.json).is_some_and(is_block_of_tool)
+}
+
 /// Whether a result is a block, and not a value of the AI SDK's with a type.
 fn is_block(json: &JsonValue<'_>) -> bool {
     let has_value = Fields::of(json).is_some_and(|object| object.get("value").is_some());
-    !has_value && has_known(std::slice::from_ref(json))
+    !has_value && has_known(std::slice::from_ref(json), true)
 }
 
-/// Data in which each file is its name, with its text where it has that in place of bytes.
-fn with_names_of_files<'a>(json: &JsonValue<'a>, check_interrupts: &dyn Fn()) -> JsonValue<'a> {
-    let inner = |json| with_names_of_files(json, check_interrupts);
+/// Data in which each file is its name, with its text where it has that in place of bytes. Of what has more than a file
+/// has, its bytes alone are left out.
+fn with_names_of_files<'a>(
+    json: &JsonValue<'a>,
+    is_in_file: bool,
+    check_interrupts: &dyn Fn(),
+) -> JsonValue<'a> {
+    let inner = |json, is_in_file| with_names_of_files(json, is_in_file, check_interrupts);
     match json {
-        JsonValue::Object(_) if (Other { json }).is_file() => {
-            JsonValue::String(Other { json }.described(check_interrupts).into())
-        }
         JsonValue::Object(entries) => {
-            let entries = entries.iter().map(|(key, value)| (key.clone(), inner(value)));
+            let is_file = Fields::of(json).is_some_and(is_file);
+            if is_file && Fields::of(json).is_some_and(is_block_of_tool) {
+                return JsonValue::String(Other { json }.described(check_interrupts).into());
+            }
+            let entries = entries.iter().map(|(key, value)| {
+                let is_in_file = is_in_file || is_file && FILES.contains(&key.as_ref());
+                (key.clone(), inner(value, is_in_file))
+            });
             JsonValue::Object(entries.collect())
         }
-        JsonValue::Array(items) => JsonValue::Array(items.iter().map(inner).collect()),
+        JsonValue::Array(items) => {
+            JsonValue::Array(items.iter().map(|item| inner(item, is_in_file)).collect())
+        }
+        JsonValue::String(text) if is_in_file && text.len() > MAX_ADDRESS_BYTES => {
+            JsonValue::String("[file]".into())
+        }
         json => json.clone(),
     }
 }

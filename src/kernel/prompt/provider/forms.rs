@@ -15,6 +15,7 @@ use crate::messages::message::{
 };
 use crate::messages::{MessageText, message_text};
 use crate::prompt::provider::calls::{ARGUMENTS, ERRORS, IDS, NAMES, RESULTS};
+use crate::prompt::provider::data::{is_block_of_tool, is_message_alone, says};
 use crate::prompt::provider::fields::{Fields, is_error, is_filled};
 use crate::prompt::provider::other::Other;
 use crate::prompt::provider::payload::{Arguments, Block, Blocks, Call, CallId};
@@ -105,9 +106,10 @@ const CODE_RESULT_KEYS: [&str; 2] = ["codeExecutionResult", "code_execution_resu
 const THOUGHT_KEYS: [&str; 2] = ["reasoningContent", "reasoning_content"];
 const FILE_KEYS: [&str; 4] = ["inlineData", "inline_data", "fileData", "file_data"];
 /// What the result of a server of the Model Context Protocol has beside its content.
-const MCP_KEYS: [&str; 4] = ["isError", "is_error", "structuredContent", "structured_content"];
+pub(super) const MCP_KEYS: [&str; 4] =
+    ["isError", "is_error", "structuredContent", "structured_content"];
 /// What a text without a type has beside it in the forms that are known.
-const TEXT_KEYS: [&str; 15] = [
+pub(super) const TEXT_KEYS: [&str; 15] = [
     "text",
     "thought",
     "thoughtSignature",
@@ -156,7 +158,9 @@ impl<'c> Reader<'c> {
     pub(super) fn payload<'a>(&self, json: &'a JsonValue<'a>) -> Option<Blocks<'a>> {
         let own = Speaker::of(self.role);
         let said = match json {
-            JsonValue::Array(items) if has_known(items) => Some(self.list(items, own)),
+            JsonValue::Array(items) if has_known(items, own.is_answer) => {
+                Some(self.list(items, own))
+            }
             JsonValue::Object(_) => {
                 let tool = Some(Role::Tool.name()).filter(|_| self.is_of_tool(json));
                 self.spoken(own, tool, |by| match message_of(Fields::of(json)?, false) {
@@ -263,8 +267,9 @@ impl<'c> Reader<'c> {
             }
             json => Fields::of(json)?,
         };
-        let message = message_of(object, is_in_list);
-        if message.is_none() && is_in_list && is_text_of_anybody(object, !by.is_answer) {
+        let message =
+            message_of(object, is_in_list).filter(|_| !by.is_answer || is_message_alone(object));
+        if message.is_none() && is_in_list && is_text_of_anybody(object, by.is_answer) {
             return None;
         }
         self.spoken(by, speaker_of(object, is_in_list), |by| match message {
@@ -321,7 +326,7 @@ impl<'c> Reader<'c> {
             Self::add_calls(&mut said, call, by);
         }
         match unread {
-            Some(_) if said.is_empty() => None,
+            Some(_) if said.is_empty() && !by.is_answer => None,
             Some(json) if !is_in_content => {
                 said.insert(0, by.says(Block::Other(Other { json })));
                 Some(said)
@@ -389,19 +394,26 @@ impl<'c> Reader<'c> {
     fn block<'a>(&self, json: &'a JsonValue<'a>, by: Speaker<'a>) -> Option<Vec<Said<'a>>> {
         let block = Fields::of(json).filter(|block| !is_of_chatgpt(*block))?;
         let Some(kind) = type_of(block.0) else { return Some(by.say(self.keyed(block)?)) };
+        if by.is_answer && !is_block_of_tool(block) {
+            return None;
+        }
         let by = by_type(block, by);
         let blocks = match form_in(kind, block)? {
             Form::Text => match block.first(&TEXTS) {
                 None => Vec::new(),
                 Some(text) => match as_object(text).and_then(|text| text.text("value")) {
                     Some(text) => vec![Block::Text(text.into())],
-                    None => return self.content(text, by),
+                    None => {
+                        let data = || vec![by.says(Block::Other(Other { json: text }))];
+                        return self.content(text, by).or_else(|| by.is_answer.then(data));
+                    }
                 },
             },
             Form::Call => Some(self.call(block, false)).filter(|call| !call.is_empty())?,
             Form::Result if is_of_no_call(block) => {
                 let content = block.get("content")?;
-                let is_data = matches!(content, JsonValue::Array(items) if !has_known(items));
+                let is_data =
+                    matches!(content, JsonValue::Array(items) if !has_known(items, false));
                 match self.content(content, by).filter(|_| !is_data) {
                     Some(said) => return Some(said),
                     None => vec![Block::Text(self.json(content).into())],
@@ -540,7 +552,7 @@ pub(super) fn message_of<'a>(object: Fields<'a>, is_in_list: bool) -> Option<Mes
             object.array("parts").is_some_and(are_objects)
                 || object.get("tool_calls").is_some()
                 || object.id(&["tool_call_id"]).is_some()
-                || !is_in_list && (found.is_some() || lists.any(has_known))
+                || !is_in_list && (found.is_some() || lists.any(|items| has_known(items, false)))
         }
         (Some(_), _) => {
             found.is_some() || has(&["output", "blocks", "toolInvocations", "tool_call_id"])
@@ -585,7 +597,7 @@ fn answers<'a>(message: &Message<'a>) -> Option<CallId<'a>> {
 
 /// Whether an object is a call or a result by its type, whatever else it has. Some applications write the type of its
 /// parts into a message: that does not name a call.
-fn is_call_or_result(object: Fields<'_>) -> bool {
+pub(super) fn is_call_or_result(object: Fields<'_>) -> bool {
     let Some(kind) = type_of(object.0) else { return false };
     match form_in(kind, object) {
         _ if kind == "function" => object.object("function").is_some(),
@@ -598,9 +610,9 @@ fn is_call_or_result(object: Fields<'_>) -> bool {
     }
 }
 
-/// Whether an object is a text of which nothing says who speaks: it has no type, and keys that nobody knows. In data,
-/// somebody's name is not enough.
-fn is_text_of_anybody(object: Fields<'_>, by_name: bool) -> bool {
+/// Whether an object is a text of which nothing says who speaks: it has no type, and keys that nobody knows. In what a
+/// tool returns it is data, whoever is named, and false says something.
+fn is_text_of_anybody(object: Fields<'_>, is_answer: bool) -> bool {
     let Entries(entries) = object.0;
     let keys = [
         &TEXT_KEYS[..],
@@ -612,13 +624,14 @@ fn is_text_of_anybody(object: Fields<'_>, by_name: bool) -> bool {
         &FILE_KEYS,
         &MCP_KEYS,
     ];
+    let says = |key, value| is_filled(value) || is_answer && says(key, value);
     let is_name = |key: &str, value| SPEAKERS.contains(&key) && as_text(value).is_some();
     let is_known =
         |key: &str, value| keys.iter().any(|keys| keys.contains(&key)) || is_name(key, value);
     type_of(object.0).is_none()
         && object.text("text").is_some()
-        && role_or_name(object, by_name).is_none()
-        && entries.iter().any(|(key, value)| is_filled(value) && !is_known(key, value))
+        && (is_answer || role_or_name(object, true).is_none())
+        && entries.iter().any(|(key, value)| says(key, value) && !is_known(key, value))
 }
 
 /// Whether an object is a content of ChatGPT's.
@@ -646,19 +659,22 @@ pub(super) fn form_in(kind: &str, block: Fields<'_>) -> Option<Form> {
     form_of(kind).or(is_part.then_some(Form::Call))
 }
 
-/// Whether an item of a list is an object of a form that is known. It does not look into the items, so that lists in
-/// lists are read once.
-pub(super) fn has_known(items: &[JsonValue<'_>]) -> bool {
+/// Whether an item of a list, or of what a tool returns, is an object of a form that is known. It does not look into
+/// the items, so that lists in lists are read once.
+pub(super) fn has_known(items: &[JsonValue<'_>], is_answer: bool) -> bool {
     items.iter().filter_map(Fields::of).any(|item| {
         let is_block = || match type_of(item.0) {
+            Some(_) if is_answer => is_block_of_tool(item),
             Some(kind) => form_in(kind, item).is_some(),
             None => {
                 let keys = [&CALL_KEYS[..], &RESULT_KEYS, &CODE_KEYS, &CODE_RESULT_KEYS];
-                item.0.text("text").is_some() && !is_text_of_anybody(item, true)
+                item.0.text("text").is_some() && !is_text_of_anybody(item, is_answer)
                     || keys.iter().any(|keys| item.first_object(keys).is_some())
             }
         };
-        !is_of_chatgpt(item) && (is_of_mcp(item) || message_of(item, true).is_some() || is_block())
+        let is_message =
+            || message_of(item, true).is_some() && (!is_answer || is_message_alone(item));
+        !is_of_chatgpt(item) && (is_of_mcp(item) || is_message() || is_block())
     })
 }
 

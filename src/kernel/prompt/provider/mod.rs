@@ -1,11 +1,12 @@
 //! A recorded prompt in the form that a provider takes.
 //!
-//! `payload` says what a message is made of; `forms`, `calls` and `fields` read it as applications store it,
+//! `payload` says what a message is made of; `forms`, `calls`, `data` and `fields` read it as applications store it,
 //! `speakers` decides who says it.
 //! `pairs` brings calls and results together, `sequence` the messages into an order that providers accept, `form`
 //! writes them.
 
 mod calls;
+mod data;
 mod fields;
 mod form;
 mod forms;
@@ -90,7 +91,7 @@ pub struct PromptMessage<'a> {
 }
 
 /// The most values of all payloads together: they are held while a prompt is made.
-pub const MAX_PAYLOAD_VALUES: usize = 2_000_000;
+pub const MAX_PAYLOAD_VALUES: usize = 500_000;
 
 /// The messages, in the order of their record, as the JSON that a provider takes; `None` where the payloads have more
 /// than [`MAX_PAYLOAD_VALUES`]. The edges are those of the slice between them, by the places of parent and child.

@@ -8,6 +8,26 @@ use crate::prompt::provider::forms::{Form, form_of, type_of};
 use crate::prompt::provider::payload::{Arguments, called};
 use crate::prompt::provider::sequence::{indented, tool_name};
 
+/// The keys of blocks that providers take.
+const SENT: [&str; 16] = [
+    "type",
+    "thinking",
+    "signature",
+    "data",
+    "source",
+    "title",
+    "context",
+    "citations",
+    "image_url",
+    "input_audio",
+    "file",
+    "file_id",
+    "file_data",
+    "file_url",
+    "filename",
+    "detail",
+];
+
 /// A block that is neither text nor call nor result: a picture, a thought, or what is not known.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Other<'a> {
@@ -61,11 +81,21 @@ impl<'a> Other<'a> {
 
     /// What is most likely the text of a block that is not known.
     fn inner_text(self, check_interrupts: &dyn Fn()) -> String {
-        let block = self.entries();
+        let mut block = self.entries();
+        // One that is named by its only key, as those of Bedrock.
+        if let (None, Entries([(_, inner)])) = (type_of(block), block)
+            && let Some(inner) = as_object(inner)
+        {
+            block = inner;
+        }
         let resource = block.object("resource");
         let is_blank = |text: &&str| text.trim().is_empty();
         let text = block.text("text").filter(|text| !is_blank(text));
-        if let Some(text) = text.or_else(|| resource?.text("text")) {
+        let inner = || {
+            let inner = ["text", "source"].iter().filter_map(|key| block.object(key));
+            inner.filter_map(|inner| inner.text("text")).find(|text| !is_blank(text))
+        };
+        if let Some(text) = text.or_else(|| resource?.text("text")).or_else(inner) {
             return text.to_owned();
         }
         if let Some(content) = block.first(&["content", "output"]) {
@@ -76,7 +106,7 @@ impl<'a> Other<'a> {
             (Some(name), arguments @ Some(_)) => {
                 called(name, Arguments::of(arguments), check_interrupts)
             }
-            _ => block.first_text(&["reason", "logs"]).unwrap_or_default().to_owned(),
+            _ => block.first_text(&["reason", "logs", "error"]).unwrap_or_default().to_owned(),
         }
     }
 
@@ -87,11 +117,6 @@ impl<'a> Other<'a> {
             Entries(_) => "unknown",
         };
         tool_name(type_of(self.entries()).unwrap_or(of_key))
-    }
-
-    /// Whether it is a file.
-    pub(super) fn is_file(self) -> bool {
-        type_of(self.entries()).and_then(form_of) == Some(Form::File)
     }
 
     /// Whether it is a file or a thought.
@@ -148,11 +173,12 @@ impl<'a> Other<'a> {
         }
     }
 
-    /// It as it is sent, without the mark for a provider's cache, of which a request takes a few.
+    /// It as it is sent. Providers refuse keys that they do not know, and the mark for a cache stands a few times in a
+    /// request only.
     pub(super) fn sent(self) -> JsonValue<'a> {
         match self.json {
             JsonValue::Object(entries) => {
-                let entries = entries.iter().filter(|(key, _)| key != "cache_control");
+                let entries = entries.iter().filter(|(key, _)| SENT.contains(&key.as_ref()));
                 JsonValue::Object(entries.cloned().collect())
             }
             json => json.clone(),

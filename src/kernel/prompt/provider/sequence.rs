@@ -234,7 +234,8 @@ impl<'a> Sequence<'a, '_> {
                 Block::Marked(text, _) => content.push(Content::Text(text.into())),
                 Block::Other(other) => content.extend(self.other(other, role)),
                 // Some applications store a call with the place of its result.
-                Block::Result(result) if role == Role::Assistant && result.is_blank => {}
+                Block::Result(result)
+                    if role == Role::Assistant && result.is_blank || is_empty(&result.text) => {}
                 Block::Result(result) => content.push(self.lone(&result.text)),
                 // What others than the assistant store is not to be taken for what it has called.
                 Block::Call(call) if role != Role::Assistant => {

@@ -3,6 +3,7 @@
 use crate::graph::turn::Role;
 use crate::json::JsonValue;
 use crate::messages::message::{as_text, role_name};
+use crate::prompt::provider::calls::is_sent_thought;
 use crate::prompt::provider::fields::Fields;
 use crate::prompt::provider::forms::{
     Form, Reader, form_in, is_of_no_call, message_of, text_of, type_of,
@@ -57,7 +58,11 @@ impl<'a> Speaker<'a> {
         }
         let is_plain = |c: char| match c {
             // What changes the direction of the text behind it.
-            '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => false,
+            '\u{61c}'
+            | '\u{200e}'
+            | '\u{200f}'
+            | '\u{202a}'..='\u{202e}'
+            | '\u{2066}'..='\u{2069}' => false,
             ' ' | '-' | '.' | '@' => true,
             _ if c.is_ascii() => c.is_ascii_alphanumeric(),
             _ => !c.is_control() && !c.is_whitespace(),
@@ -128,14 +133,8 @@ impl Reader<'_> {
                 quoted = call.id.map(|id| Quoted { id, by: Role::Tool.name() });
                 text
             }
-            Block::Other(other) if other.is_thought() => return block,
-            Block::Other(other) if !other.is_known() && names_another(other.json) => {
-                self.json(other.json).into()
-            }
-            Block::Other(other) => {
-                let text = Some(other.text(self.check_interrupts)).filter(|text| !text.is_empty());
-                text.unwrap_or_else(|| other.described(self.check_interrupts)).into()
-            }
+            Block::Other(other) if is_sent_thought(other) => return block,
+            Block::Other(other) => self.json_text(other.json).into(),
             Block::Result(_) => return block,
         };
         let is_blank = text.trim().is_empty();
@@ -198,20 +197,4 @@ pub(super) fn by_type<'a>(block: Fields<'_>, by: Speaker<'a>) -> Speaker<'a> {
 pub(super) fn is_spoken(json: &JsonValue<'_>) -> bool {
     let of = |object| speaker_of(object, false).or_else(|| name_by_type(object));
     Fields::of(json).is_some_and(|object| of(object).is_some())
-}
-
-/// Whether what a tool says has an object that names another, in what nobody knows also by a name.
-pub(super) fn names_another(json: &JsonValue<'_>) -> bool {
-    let is_another = |object: Fields<'_>| {
-        let is_unknown = type_of(object.0).is_some_and(|kind| form_in(kind, object).is_none());
-        let name = name_by_type(object).or_else(|| speaker_of(object, false));
-        let name = name.or_else(|| role_or_name(object, true).filter(|_| is_unknown));
-        name.is_some_and(|name| role_name(name) != Role::Tool.name())
-    };
-    Fields::of(json).is_some_and(is_another)
-        || match json {
-            JsonValue::Array(items) => items.iter().any(names_another),
-            JsonValue::Object(entries) => entries.iter().any(|(_, value)| names_another(value)),
-            _ => false,
-        }
 }
