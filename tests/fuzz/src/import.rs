@@ -16,6 +16,8 @@ mod message;
 mod restore;
 #[path = "../../../src/cli/import/source.rs"]
 mod source;
+#[path = "../../../src/cli/import/time.rs"]
+mod time;
 #[path = "../../../src/cli/import/value.rs"]
 mod value;
 
