@@ -1249,6 +1249,13 @@ fn nothing_that_is_said_beside_a_text_is_lost() {
         ),
         (
             Role::User,
+            json!({ "role": "user", "content": [{ "text": "a" }, { "document": { "format": "txt", "name": "fees",
+                 "source": { "content": [{ "text": "WORD1" }] } } }, { "document": { "format": "pdf",
+                 "name": "WORD2", "source": { "bytes": "QUJD" } } }] }),
+            2,
+        ),
+        (
+            Role::User,
             json!({ "role": "user", "content": [{ "guardContent": { "text": { "text": "WORD1",
                  "qualifiers": ["query"] } } }, { "document": { "name": "fees", "format": "txt",
                  "source": { "text": "WORD2" } } }] }),
@@ -1291,6 +1298,53 @@ fn nothing_that_is_said_beside_a_text_is_lost() {
     }
 }
 
+/// Of what a tool returns no bytes are sent, in whatever form files stand there.
+#[test]
+fn bytes_that_a_tool_returns_are_not_sent() {
+    let bytes = "QUJD".repeat(1000);
+    for data in [
+        json!([{ "type": "resource", "resource": { "uri": "WORD", "mimeType": "application/pdf", "blob": bytes } }]),
+        json!([{ "type": "text", "text": "WORD" }, { "type": "image-data", "data": bytes, "mediaType": "image/png" }]),
+        json!([{ "text": "WORD" }, { "image": { "format": "png", "source": { "bytes": bytes } } }]),
+        json!({ "data": bytes, "media_type": "image/png", "kind": "binary", "name": "WORD" }),
+        json!([{ "type": "image", "source": { "type": "base64", "data": bytes, "media_type": "image/png" } },
+               { "type": "text", "text": "WORD" }]),
+        json!({ "picture": format!("data:image/png;base64,{bytes}"), "WORD": 1 }),
+        json!([{ "type": "web_search_result", "title": "WORD", "encrypted_content": bytes }]),
+    ] {
+        let payload = json!({ "role": "tool", "tool_call_id": "k", "content": data });
+        for format in ProviderFormat::ALL {
+            let sent =
+                rendered(&[(Part::Anchor, Role::Tool, payload.clone())], *format).to_string();
+            assert!(sent.contains("WORD") && !sent.contains("QUJDQUJD"), "{payload} {sent}");
+        }
+    }
+}
+
+/// A list of messages in a turn of a tool is read as one message is, whatever else its messages have.
+#[test]
+fn messages_of_a_tool_in_a_list_answer_their_calls() {
+    let call = json!({ "role": "assistant", "content": "", "tool_calls": [
+        { "id": "k1", "function": { "name": "n", "arguments": "{}" } }] });
+    for payload in [
+        json!([{ "type": "tool", "content": "RES1", "tool_call_id": "k1", "name": "n", "status": "success",
+                 "additional_kwargs": {}, "response_metadata": {} }]),
+        json!([{ "lc": 1, "type": "constructor", "id": ["langchain", "schema", "messages", "ToolMessage"],
+                 "kwargs": { "type": "tool", "content": "RES1", "tool_call_id": "k1", "status": "success" } }]),
+        json!([{ "parts": [{ "part_kind": "tool-return", "tool_name": "n", "content": "RES1",
+                 "tool_call_id": "k1" }], "kind": "request", "run_id": "r1", "instructions": "I" }]),
+        json!([{ "role": "tool", "content": [{ "type": "tool-result", "toolCallId": "k1", "toolName": "n",
+                 "output": { "type": "text", "value": "RES1" } }], "providerOptions": { "x": 1 } }]),
+        json!([{ "role": "tool", "tool_call_id": "k1", "content": "RES1", "session_id": "s" }]),
+        json!([{ "role": "user", "content": [{ "type": "tool_result", "tool_use_id": "k1", "content": "RES1" }],
+                 "uuid": "u" }]),
+    ] {
+        let turns = [(Role::Assistant, call.clone()), (Role::Tool, payload.clone())];
+        let (_, results, _) = heard(&told(&turns));
+        assert_eq!(results, [("n({})".to_owned(), "RES1".to_owned())], "{payload}");
+    }
+}
+
 /// Data that a tool returns may have a key `type` with the name of a block: they are sent whole.
 #[test]
 fn data_of_a_tool_with_the_type_of_a_block_are_sent_whole() {
@@ -1319,6 +1373,26 @@ fn data_of_a_tool_with_the_type_of_a_block_are_sent_whole() {
         json!({ "run": "WORD1", "status": "WORD2", "tool_calls": [{ "name": "WORD3" }] }),
         json!({ "id": 1, "type": "message", "content": "WORD1", "channel": "WORD2", "ts": "WORD3" }),
         json!([{ "sender": "system", "text": "WORD1", "level": "WORD2", "host": "WORD3" }]),
+        json!([{ "id": "WORD1", "text": "WORD2", "metadata": { "source": "WORD3", "page": 3 } }]),
+        json!([{ "type": "text", "text": "WORD1", "id": "WORD2", "citations": ["WORD3"] }]),
+        json!([{ "id": 5, "role": "WORD1", "name": "WORD2", "content": "WORD3" }]),
+        json!([{ "id": "WORD1", "role": "user", "content": "WORD2", "created_at": "WORD3" }]),
+        json!([{ "type": "document", "title": "WORD1", "url": "https://kb/WORD2", "context": "WORD3" }]),
+        json!({ "type": "file", "name": "WORD1", "data": { "rows": ["WORD2", "WORD3"] } }),
+        json!([{ "type": "video", "title": "WORD1", "url": "https://yt/WORD2" }, { "type": "video", "url": "WORD3" }]),
+        json!({ "id": 7, "name": "WORD1", "parts": [{ "name": "WORD2", "id": "WORD3" }] }),
+        json!([{ "id": "WORD1", "parts": [{ "text": "WORD2" }] }, { "id": "WORD3", "parts": [{ "text": "n" }] }]),
+        json!({ "type": "tool", "name": "WORD1", "content": "WORD2", "id": "WORD3" }),
+        json!({ "content": [{ "name": "WORD1" }], "isError": false, "page": "WORD2", "total": "WORD3" }),
+        json!({ "content": [{ "type": "text", "text": "WORD1" }], "structuredContent": { "k": ["WORD2", "WORD3"] } }),
+        json!([{ "type": "phone_call", "call_id": "WORD1", "from": "WORD2", "duration": "WORD3" }]),
+        json!({ "type": "api_call", "name": "WORD1", "operation": "WORD2", "status": "WORD3" }),
+        json!([{ "type": "program_output", "exit_code": "WORD1", "stdout": "WORD2", "x": "WORD3" }]),
+        json!([{ "type": "tool_result", "tool": "WORD1", "value": 5 }, { "type": "tool_result", "tool": "WORD2",
+                 "output": "WORD3" }]),
+        json!([{ "functionCall": { "name": "WORD1", "args": {} }, "note": "WORD2", "WORD3": false }]),
+        json!({ "content": [{ "type": "text", "text": "WORD1" }], "WORD2": false, "WORD3": false }),
+        json!([{ "type": "text", "text": "WORD1", "WORD2": false }, { "role": "user", "content": "a", "WORD3": false }]),
         json!({ "output": "WORD1", "WORD2": false, "WORD3": false }),
     ] {
         for (role, payload) in [
@@ -1648,7 +1722,14 @@ fn other_keys_name_who_speaks_too() {
         ];
         let options = RenderOptions { open_calls: OpenCalls::Note };
         let sent = render(&turns, &line(&turns), ProviderFormat::Plain, options, &|| {}).unwrap();
-        let expected = format!("[{}] [user]\\n    Pay.\\n  No.", role.name());
+        let expected = match stored.starts_with('{') {
+            // What a tool returns names others itself.
+            true => format!(
+                "[{}] [{{\\\"content\\\":\\\"Pay.\\\",\\\"role\\\":\\\"user\\\"}}",
+                role.name()
+            ),
+            false => format!("[{}] [user]\\n    Pay.\\n  No.", role.name()),
+        };
         assert!(sent.contains(&expected), "{payload} {sent}");
     }
 }
@@ -1762,7 +1843,7 @@ fn what_others_say_is_marked_in_every_place() {
             Role::Tool,
             json!([{ "type": "tool_result", "tool_use_id": "c",
                      "content": { "type": "text", "text": "Pay.", "sender": "Bob" } }]),
-            lone("[said by Bob]\n    Pay."),
+            lone("{\"sender\":\"Bob\",\"text\":\"Pay.\",\"type\":\"text\"}"),
         ),
         (
             Role::Tool,
@@ -2626,10 +2707,7 @@ fn a_result_that_is_data_is_sent_whole() {
                 json!({ "content": [{ "type": "text", "text": "" }], "structuredContent": { "n": 5 } }),
             ),
             &[],
-            &[(
-                "pay({})",
-                "{\"content\":[{\"text\":\"\",\"type\":\"text\"}],\"structuredContent\":{\"n\":5}}",
-            )],
+            &[("pay({})", "{\"n\":5}")],
             &[],
         ),
         case(result(json!(false)), &[], &[("pay({})", "false")], &[]),

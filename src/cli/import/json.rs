@@ -32,7 +32,7 @@ const MAX_DOCUMENT_DEPTH: u32 = 20_000;
 const MAX_KEY_BYTES: usize = 1 << 20;
 
 /// What is kept of a file inside a `data:` URL: its media type.
-const MAX_DATA_URL_BYTES: usize = 64;
+const MAX_DATA_URL_BYTES: usize = 128;
 
 /// A value, or why it cannot be taken. The reader is positioned after it in both cases.
 pub(super) type Taken = Result<Value, String>;
@@ -384,6 +384,7 @@ mod tests {
             (100_000, "\n\nWhat does it show, and why?"),
             (100_000, ")"),
             (40, ", and data:image/png;base64,AAAA"),
+            (4, " is of name,AlexanderTheGreatOfMacedoniaAndOfManyOtherPlaces, is it?"),
         ] {
             let text = format!("data:image/png;base64,{}{behind}", "A".repeat(data));
             let kept = value_in(Value::from(text.as_str()).to_string().as_bytes()).unwrap();

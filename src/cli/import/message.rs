@@ -533,8 +533,12 @@ pub(super) fn plain(value: &Value) -> String {
             values.iter().for_each(|value| append(&mut text, &plain(value)));
             text
         }
-        // What code that was run has put out, in each of its ways.
+        // What code that was run has put out, in each of its ways; an object with more is JSON.
         Value::Object(object) if STREAMS.iter().any(|key| object.contains_key(*key)) => {
+            let is_stream = |key: &str| STREAMS.contains(&key) || key == "result";
+            if object.iter().any(|(key, value)| !is_stream(key) && !value.is_null()) {
+                return value.to_string();
+            }
             let mut text = String::new();
             let outputs = STREAMS.iter().chain(&["result"]).filter_map(|key| object.get(*key));
             outputs.for_each(|output| append(&mut text, &plain(output)));
@@ -678,7 +682,9 @@ mod tests {
             {"type": "tool_call", "tool_call": {"id": "c", "type": "code_interpreter",
              "code_interpreter": {"input": "CODE", "outputs": [{ "type": "logs", "logs": "LOG" }, { "type": "image", "url": "https://e/" }]}}},
             {"type": CODE_INTERPRETER, "id": "d", "code": "1",
-             "output": {"stdout": "OUT", "stderr": "ERR", "result": "RES"}}
+             "output": {"stdout": "OUT", "stderr": "ERR", "result": "RES"}},
+            {"type": CODE_INTERPRETER, "id": "e", "code": "2",
+             "output": {"stdout": "", "stderr": "", "result": "", "error": "WHY"}}
         ]);
         let turn = ImportedTurn {
             role: "assistant".to_owned(),
@@ -691,16 +697,14 @@ mod tests {
         let messages = in_turns("m", None, turn, ("content", blocks), &no_calls).unwrap();
         let turns: Vec<_> = messages.iter().map(|message| message.turn.as_ref().unwrap()).collect();
         let texts: Vec<_> = turns.iter().map(|turn| turn.content.as_str()).collect();
-        let called = ["[call code_interpreter] CODE", "[call code_interpreter] 1"];
-        assert_eq!(
-            texts,
-            [called[0], "LOG\n[image]", called[1], "OUT\nERR\nRES", ""][..texts.len()]
-        );
+        assert_eq!(texts[..2], ["[call code_interpreter] CODE", "LOG\n[image]"]);
+        assert_eq!(texts[2..4], ["[call code_interpreter] 1", "OUT\nERR\nRES"]);
         let output = |turn: &ImportedTurn| {
             turn.payload["content"].as_array().unwrap()[0]["output"].to_string()
         };
         assert!(output(turns[1]).contains("LOG"), "{}", output(turns[1]));
         assert!(output(turns[3]).contains("ERR"), "{}", output(turns[3]));
+        assert!(turns[5].content.contains("WHY") && output(turns[5]).contains("WHY"));
     }
 
     #[test]

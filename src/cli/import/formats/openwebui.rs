@@ -85,16 +85,18 @@ fn part_of_chat<R: Read>(
             "messages" => {
                 found.history = true;
                 let mut children: Vec<(Rc<str>, String)> = Vec::new();
-                let mut without_parent = HashSet::new();
+                let (mut without_parent, mut held) = (HashSet::new(), 0);
                 each_message(json, sink, |id, message| {
                     let id = id.ok_or("the messages are not an object")?;
                     let parent: Rc<str> = id.as_str().into();
                     let ids = message["childrenIds"].as_array().into_iter().flatten();
                     let ids = ids.filter_map(Value::as_str);
-                    let ids = ids.filter(|id| !id.is_empty());
-                    children.extend(ids.map(|child| (Rc::clone(&parent), child.to_owned())));
-                    if children.len() > MAX_CHILDREN {
-                        return Err(format!("the chat names more than {MAX_CHILDREN} children"));
+                    for id in ids.filter(|id| !id.is_empty()) {
+                        // Of any real chat all are held.
+                        held += HELD_BYTES + id.len();
+                        if held <= MAX_CHILDREN_BYTES {
+                            children.push((Rc::clone(&parent), id.to_owned()));
+                        }
                     }
                     let turns = turns(&id, message)?;
                     if !message["parentId"].is_string() {
@@ -152,8 +154,9 @@ fn turns(id: &str, message: &Value) -> Result<Vec<Message>, String> {
     };
     in_turns(id, parent_id(&message["parentId"])?, turn, ("output", output), &no_calls)
 }
-/// The most ids under `childrenIds` of a chat, which are held until its end.
-const MAX_CHILDREN: usize = 500_000;
+/// The most bytes of the ids under `childrenIds` of a chat, which are held until its end, each with what holds it.
+const MAX_CHILDREN_BYTES: usize = 64 << 20;
+const HELD_BYTES: usize = 64;
 
 /// What went wrong: a text, an object that has one, or true, which says nothing.
 fn error_text(error: &Value) -> String {

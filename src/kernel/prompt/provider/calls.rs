@@ -5,13 +5,12 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use crate::graph::turn::Role;
 use crate::json::{JsonValue, compact_text};
-use crate::messages::message::{Entries, as_object, as_text};
-use crate::prompt::provider::data::{FILES, is_block_of_tool, is_file, is_mcp_alone, says};
+use crate::messages::message::{as_object, as_text};
 use crate::prompt::provider::fields::{Fields, is_error, is_filled};
-use crate::prompt::provider::forms::{Reader, has_known, type_of};
+use crate::prompt::provider::forms::{Reader, type_of};
 use crate::prompt::provider::other::Other;
 use crate::prompt::provider::payload::{Arguments, Block, Blocks, Call, CallId, CallResult};
-use crate::prompt::provider::speakers::{Said, Speaker, is_spoken};
+use crate::prompt::provider::speakers::{Said, Speaker};
 
 /// What a call stands in that has a type of its own.
 pub(super) const INNER: [&str; 4] = ["toolInvocation", "tool_call", "function", "custom"];
@@ -38,11 +37,6 @@ pub(super) const ERRORS: [&str; 2] = ["errorText", "error"];
 const CODE_INTERPRETER: &str = "code_interpreter";
 /// States of a call that has ended: well, by an error, or as nobody allowed it.
 const ENDED: [&str; 3] = ["output-available", "output-error", "output-denied"];
-/// What is longer is taken for the bytes of a file, not for where they are.
-const MAX_ADDRESS_BYTES: usize = 2048;
-/// How deep results may stand in results: each level copies and may indent what is in it.
-const MAX_NESTED_RESULTS: u32 = 4;
-
 impl Reader<'_> {
     /// A call, and its result where it has one. By its name where that may stand for an id. What has no id, no name and
     /// no arguments is not a call.
@@ -136,93 +130,6 @@ impl Reader<'_> {
         Block::Result(CallResult { call, by: None, quoted: None, text, is_error: failed, is_blank })
     }
 
-    /// The text of a result: that of its blocks, each of which is named where it has none, or its JSON.
-    pub(super) fn result_text<'a>(&self, result: &'a JsonValue<'a>) -> Cow<'a, str> {
-        let may_nest = self.results.get() < MAX_NESTED_RESULTS;
-        match result {
-            JsonValue::Null => "".into(),
-            JsonValue::String(text) => Cow::Borrowed(text.as_ref()),
-            JsonValue::Array(items) if may_nest && has_known(items, true) => {
-                self.result_of_items(items)
-            }
-            json if may_nest && (is_spoken(json) || is_block(json)) => {
-                let text = self.result_of_items(std::slice::from_ref(json));
-                if text.trim().is_empty() { self.json_text(json).into() } else { text }
-            }
-            JsonValue::Object(entries) => {
-                let object = Entries(entries);
-                let inner = match (object.text("type"), object.get("value"), object.get("content"))
-                {
-                    // Of the AI SDK.
-                    (
-                        Some("text" | "json" | "error-text" | "error-json" | "content"),
-                        Some(value),
-                        _,
-                    ) => Some(value),
-                    (Some("execution-denied"), ..) => object.get("reason"),
-                    // Of the Model Context Protocol.
-                    (None, _, Some(content @ JsonValue::Array(items)))
-                        if has_known(items, true) && is_mcp_alone(Fields(object)) =>
-                    {
-                        Some(content)
-                    }
-                    _ => None,
-                };
-                match inner.map(|inner| self.result_text(inner)) {
-                    Some(text) if !text.trim().is_empty() || object.get("value").is_some() => text,
-                    _ => self.json_text(result).into(),
-                }
-            }
-            json => self.json_text(json).into(),
-        }
-    }
-
-    /// The texts of items of a result, in which a tool speaks where nobody is named.
-    fn result_of_items<'a>(&self, items: &'a [JsonValue<'a>]) -> Cow<'a, str> {
-        let tool = Speaker::of(Role::Tool);
-        self.results.set(self.results.get() + 1);
-        let said = self.list(items, tool);
-        self.results.set(self.results.get() - 1);
-        let texts = said.into_iter().map(|Said { by, block }| {
-            let block = match block {
-                Block::Other(other) if !is_sent_thought(other) => {
-                    Block::Text(self.json_text(other.json).into())
-                }
-                block => block,
-            };
-            match self.marked(by.says(block), tool) {
-                Block::Text(text) | Block::Result(CallResult { text, .. }) => text,
-                Block::Marked(text, _) => text.into(),
-                Block::Call(call) => call.described(self.check_interrupts).into(),
-                Block::Other(other) => other.described(self.check_interrupts).into(),
-            }
-        });
-        let texts: Vec<Cow<'a, str>> = texts.filter(|text| !text.is_empty()).collect();
-        texts.join("\n").into()
-    }
-
-    /// What a result that is data says: its text where that is all of it, else its JSON.
-    pub(super) fn json_text(&self, json: &JsonValue<'_>) -> String {
-        if !is_filled(json) && *json != JsonValue::Bool(false) {
-            return String::new();
-        }
-        // A text that an object has alone.
-        let filled = as_object(json).map(|Entries(entries)| {
-            entries.iter().filter(|(key, value)| says(key, value)).collect::<Vec<_>>()
-        });
-        match filled.as_deref() {
-            Some([(key, JsonValue::String(text))])
-                if key == "text" || RESULTS.contains(&key.as_ref()) =>
-            {
-                text.to_string()
-            }
-            _ => match with_names_of_files(json, false, self.check_interrupts) {
-                JsonValue::String(text) => text.into_owned(),
-                json => self.json(&json),
-            },
-        }
-    }
-
     /// Adds calls to a message, which may have them already: in its content, or in the keys of another form.
     pub(super) fn add_calls<'a>(said: &mut Vec<Said<'a>>, calls: Blocks<'a>, by: Speaker<'a>) {
         if calls.is_empty() {
@@ -280,47 +187,6 @@ impl Reader<'_> {
             }
             _ => false,
         })
-    }
-}
-
-/// Whether a block that a tool returns is a thought, of which nothing is sent.
-pub(super) fn is_sent_thought(other: Other<'_>) -> bool {
-    other.is_thought() && Fields::of(other.json).is_some_and(is_block_of_tool)
-}
-
-/// Whether a result is a block, and not a value of the AI SDK's with a type.
-fn is_block(json: &JsonValue<'_>) -> bool {
-    let has_value = Fields::of(json).is_some_and(|object| object.get("value").is_some());
-    !has_value && has_known(std::slice::from_ref(json), true)
-}
-
-/// Data in which each file is its name, with its text where it has that in place of bytes. Of what has more than a file
-/// has, its bytes alone are left out.
-fn with_names_of_files<'a>(
-    json: &JsonValue<'a>,
-    is_in_file: bool,
-    check_interrupts: &dyn Fn(),
-) -> JsonValue<'a> {
-    let inner = |json, is_in_file| with_names_of_files(json, is_in_file, check_interrupts);
-    match json {
-        JsonValue::Object(entries) => {
-            let is_file = Fields::of(json).is_some_and(is_file);
-            if is_file && Fields::of(json).is_some_and(is_block_of_tool) {
-                return JsonValue::String(Other { json }.described(check_interrupts).into());
-            }
-            let entries = entries.iter().map(|(key, value)| {
-                let is_in_file = is_in_file || is_file && FILES.contains(&key.as_ref());
-                (key.clone(), inner(value, is_in_file))
-            });
-            JsonValue::Object(entries.collect())
-        }
-        JsonValue::Array(items) => {
-            JsonValue::Array(items.iter().map(|item| inner(item, is_in_file)).collect())
-        }
-        JsonValue::String(text) if is_in_file && text.len() > MAX_ADDRESS_BYTES => {
-            JsonValue::String("[file]".into())
-        }
-        json => json.clone(),
     }
 }
 

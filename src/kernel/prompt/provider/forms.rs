@@ -4,7 +4,6 @@
 //! Anything else in a list is a block of its own, [`Block::Other`], and takes nothing from its neighbours.
 
 use std::borrow::Cow;
-use std::cell::Cell;
 use std::collections::HashSet;
 
 use crate::graph::turn::Role;
@@ -15,7 +14,6 @@ use crate::messages::message::{
 };
 use crate::messages::{MessageText, message_text};
 use crate::prompt::provider::calls::{ARGUMENTS, ERRORS, IDS, NAMES, RESULTS};
-use crate::prompt::provider::data::{is_block_of_tool, is_message_alone, says};
 use crate::prompt::provider::fields::{Fields, is_error, is_filled};
 use crate::prompt::provider::other::Other;
 use crate::prompt::provider::payload::{Arguments, Block, Blocks, Call, CallId};
@@ -98,18 +96,18 @@ const RESULTS_OF_MESSAGES: [&str; 8] =
     ["content", "blocks", "parts", "output", "result", "response", "text", "outputs"];
 
 /// The keys of blocks without a type that are calls and results.
-const CALL_KEYS: [&str; 5] = ["functionCall", "function_call", "toolUse", "toolCall", "tool_call"];
-const RESULT_KEYS: [&str; 5] =
+pub(super) const CALL_KEYS: [&str; 5] =
+    ["functionCall", "function_call", "toolUse", "toolCall", "tool_call"];
+pub(super) const RESULT_KEYS: [&str; 5] =
     ["functionResponse", "function_response", "toolResult", "toolResponse", "tool_response"];
-const CODE_KEYS: [&str; 2] = ["executableCode", "executable_code"];
-const CODE_RESULT_KEYS: [&str; 2] = ["codeExecutionResult", "code_execution_result"];
-const THOUGHT_KEYS: [&str; 2] = ["reasoningContent", "reasoning_content"];
-const FILE_KEYS: [&str; 4] = ["inlineData", "inline_data", "fileData", "file_data"];
+pub(super) const CODE_KEYS: [&str; 2] = ["executableCode", "executable_code"];
+pub(super) const CODE_RESULT_KEYS: [&str; 2] = ["codeExecutionResult", "code_execution_result"];
+pub(super) const THOUGHT_KEYS: [&str; 2] = ["reasoningContent", "reasoning_content"];
+pub(super) const FILE_KEYS: [&str; 4] = ["inlineData", "inline_data", "fileData", "file_data"];
 /// What the result of a server of the Model Context Protocol has beside its content.
-pub(super) const MCP_KEYS: [&str; 4] =
-    ["isError", "is_error", "structuredContent", "structured_content"];
+const MCP_KEYS: [&str; 4] = ["isError", "is_error", "structuredContent", "structured_content"];
 /// What a text without a type has beside it in the forms that are known.
-pub(super) const TEXT_KEYS: [&str; 15] = [
+const TEXT_KEYS: [&str; 15] = [
     "text",
     "thought",
     "thoughtSignature",
@@ -141,8 +139,6 @@ const ADDED: [&str; 2] = ["merged", "error"];
 pub(super) struct Reader<'c> {
     /// That of the turn, who speaks in it.
     role: Role,
-    /// How many results the one that is read stands in.
-    pub(super) results: Cell<u32>,
     pub(super) check_interrupts: &'c dyn Fn(),
     interrupts: Interrupts<'c>,
 }
@@ -150,7 +146,7 @@ pub(super) struct Reader<'c> {
 impl<'c> Reader<'c> {
     pub(super) fn new(role: Role, check_interrupts: &'c dyn Fn()) -> Self {
         let interrupts = Interrupts::new(check_interrupts);
-        Reader { role, results: Cell::new(0), check_interrupts, interrupts }
+        Reader { role, check_interrupts, interrupts }
     }
 
     /// The blocks of a payload; `None` where it is of no form that is known. Whoever it names as a whole, the recorded
@@ -158,9 +154,7 @@ impl<'c> Reader<'c> {
     pub(super) fn payload<'a>(&self, json: &'a JsonValue<'a>) -> Option<Blocks<'a>> {
         let own = Speaker::of(self.role);
         let said = match json {
-            JsonValue::Array(items) if has_known(items, own.is_answer) => {
-                Some(self.list(items, own))
-            }
+            JsonValue::Array(items) if has_known(items) => Some(self.list(items, own)),
             JsonValue::Object(_) => {
                 let tool = Some(Role::Tool.name()).filter(|_| self.is_of_tool(json));
                 self.spoken(own, tool, |by| match message_of(Fields::of(json)?, false) {
@@ -267,9 +261,8 @@ impl<'c> Reader<'c> {
             }
             json => Fields::of(json)?,
         };
-        let message =
-            message_of(object, is_in_list).filter(|_| !by.is_answer || is_message_alone(object));
-        if message.is_none() && is_in_list && is_text_of_anybody(object, by.is_answer) {
+        let message = message_of(object, is_in_list);
+        if message.is_none() && is_in_list && is_text_of_anybody(object, !by.is_answer) {
             return None;
         }
         self.spoken(by, speaker_of(object, is_in_list), |by| match message {
@@ -326,7 +319,7 @@ impl<'c> Reader<'c> {
             Self::add_calls(&mut said, call, by);
         }
         match unread {
-            Some(_) if said.is_empty() && !by.is_answer => None,
+            Some(_) if said.is_empty() => None,
             Some(json) if !is_in_content => {
                 said.insert(0, by.says(Block::Other(Other { json })));
                 Some(said)
@@ -394,26 +387,19 @@ impl<'c> Reader<'c> {
     fn block<'a>(&self, json: &'a JsonValue<'a>, by: Speaker<'a>) -> Option<Vec<Said<'a>>> {
         let block = Fields::of(json).filter(|block| !is_of_chatgpt(*block))?;
         let Some(kind) = type_of(block.0) else { return Some(by.say(self.keyed(block)?)) };
-        if by.is_answer && !is_block_of_tool(block) {
-            return None;
-        }
         let by = by_type(block, by);
         let blocks = match form_in(kind, block)? {
             Form::Text => match block.first(&TEXTS) {
                 None => Vec::new(),
                 Some(text) => match as_object(text).and_then(|text| text.text("value")) {
                     Some(text) => vec![Block::Text(text.into())],
-                    None => {
-                        let data = || vec![by.says(Block::Other(Other { json: text }))];
-                        return self.content(text, by).or_else(|| by.is_answer.then(data));
-                    }
+                    None => return self.content(text, by),
                 },
             },
             Form::Call => Some(self.call(block, false)).filter(|call| !call.is_empty())?,
             Form::Result if is_of_no_call(block) => {
                 let content = block.get("content")?;
-                let is_data =
-                    matches!(content, JsonValue::Array(items) if !has_known(items, false));
+                let is_data = matches!(content, JsonValue::Array(items) if !has_known(items));
                 match self.content(content, by).filter(|_| !is_data) {
                     Some(said) => return Some(said),
                     None => vec![Block::Text(self.json(content).into())],
@@ -552,7 +538,7 @@ pub(super) fn message_of<'a>(object: Fields<'a>, is_in_list: bool) -> Option<Mes
             object.array("parts").is_some_and(are_objects)
                 || object.get("tool_calls").is_some()
                 || object.id(&["tool_call_id"]).is_some()
-                || !is_in_list && (found.is_some() || lists.any(|items| has_known(items, false)))
+                || !is_in_list && (found.is_some() || lists.any(has_known))
         }
         (Some(_), _) => {
             found.is_some() || has(&["output", "blocks", "toolInvocations", "tool_call_id"])
@@ -597,7 +583,7 @@ fn answers<'a>(message: &Message<'a>) -> Option<CallId<'a>> {
 
 /// Whether an object is a call or a result by its type, whatever else it has. Some applications write the type of its
 /// parts into a message: that does not name a call.
-pub(super) fn is_call_or_result(object: Fields<'_>) -> bool {
+fn is_call_or_result(object: Fields<'_>) -> bool {
     let Some(kind) = type_of(object.0) else { return false };
     match form_in(kind, object) {
         _ if kind == "function" => object.object("function").is_some(),
@@ -610,9 +596,9 @@ pub(super) fn is_call_or_result(object: Fields<'_>) -> bool {
     }
 }
 
-/// Whether an object is a text of which nothing says who speaks: it has no type, and keys that nobody knows. In what a
-/// tool returns it is data, whoever is named, and false says something.
-fn is_text_of_anybody(object: Fields<'_>, is_answer: bool) -> bool {
+/// Whether an object is a text of which nothing says who speaks: it has no type, and keys that nobody knows. In data,
+/// somebody's name is not enough.
+fn is_text_of_anybody(object: Fields<'_>, by_name: bool) -> bool {
     let Entries(entries) = object.0;
     let keys = [
         &TEXT_KEYS[..],
@@ -624,14 +610,13 @@ fn is_text_of_anybody(object: Fields<'_>, is_answer: bool) -> bool {
         &FILE_KEYS,
         &MCP_KEYS,
     ];
-    let says = |key, value| is_filled(value) || is_answer && says(key, value);
     let is_name = |key: &str, value| SPEAKERS.contains(&key) && as_text(value).is_some();
     let is_known =
         |key: &str, value| keys.iter().any(|keys| keys.contains(&key)) || is_name(key, value);
     type_of(object.0).is_none()
         && object.text("text").is_some()
-        && (is_answer || role_or_name(object, true).is_none())
-        && entries.iter().any(|(key, value)| says(key, value) && !is_known(key, value))
+        && role_or_name(object, by_name).is_none()
+        && entries.iter().any(|(key, value)| is_filled(value) && !is_known(key, value))
 }
 
 /// Whether an object is a content of ChatGPT's.
@@ -659,22 +644,19 @@ pub(super) fn form_in(kind: &str, block: Fields<'_>) -> Option<Form> {
     form_of(kind).or(is_part.then_some(Form::Call))
 }
 
-/// Whether an item of a list, or of what a tool returns, is an object of a form that is known. It does not look into
-/// the items, so that lists in lists are read once.
-pub(super) fn has_known(items: &[JsonValue<'_>], is_answer: bool) -> bool {
+/// Whether an item of a list is an object of a form that is known. It does not look into the items, so that lists in
+/// lists are read once.
+pub(super) fn has_known(items: &[JsonValue<'_>]) -> bool {
     items.iter().filter_map(Fields::of).any(|item| {
         let is_block = || match type_of(item.0) {
-            Some(_) if is_answer => is_block_of_tool(item),
             Some(kind) => form_in(kind, item).is_some(),
             None => {
                 let keys = [&CALL_KEYS[..], &RESULT_KEYS, &CODE_KEYS, &CODE_RESULT_KEYS];
-                item.0.text("text").is_some() && !is_text_of_anybody(item, is_answer)
+                item.0.text("text").is_some() && !is_text_of_anybody(item, true)
                     || keys.iter().any(|keys| item.first_object(keys).is_some())
             }
         };
-        let is_message =
-            || message_of(item, true).is_some() && (!is_answer || is_message_alone(item));
-        !is_of_chatgpt(item) && (is_of_mcp(item) || is_message() || is_block())
+        !is_of_chatgpt(item) && (is_of_mcp(item) || message_of(item, true).is_some() || is_block())
     })
 }
 

@@ -8,25 +8,18 @@ use crate::prompt::provider::forms::{Form, form_of, type_of};
 use crate::prompt::provider::payload::{Arguments, called};
 use crate::prompt::provider::sequence::{indented, tool_name};
 
-/// The keys of blocks that providers take.
-const SENT: [&str; 16] = [
-    "type",
-    "thinking",
-    "signature",
-    "data",
-    "source",
-    "title",
-    "context",
-    "citations",
-    "image_url",
-    "input_audio",
-    "file",
-    "file_id",
-    "file_data",
-    "file_url",
-    "filename",
-    "detail",
-];
+/// The keys that providers take in a block of a type.
+fn keys_of(kind: &str) -> &'static [&'static str] {
+    match kind {
+        "thinking" => &["type", "thinking", "signature"],
+        "redacted_thinking" => &["type", "data"],
+        "document" => &["type", "source", "title", "context", "citations"],
+        "image" => &["type", "source"],
+        "input_image" => &["type", "image_url", "file_id", "detail"],
+        "input_file" => &["type", "file_id", "file_data", "file_url", "filename"],
+        _ => &["type", "image_url", "input_audio", "file"],
+    }
+}
 
 /// A block that is neither text nor call nor result: a picture, a thought, or what is not known.
 #[derive(Clone, Copy, Debug)]
@@ -91,14 +84,16 @@ impl<'a> Other<'a> {
         let resource = block.object("resource");
         let is_blank = |text: &&str| text.trim().is_empty();
         let text = block.text("text").filter(|text| !is_blank(text));
+        let source = block.object("source");
         let inner = || {
-            let inner = ["text", "source"].iter().filter_map(|key| block.object(key));
+            let inner = [block.object("text"), source].into_iter().flatten();
             inner.filter_map(|inner| inner.text("text")).find(|text| !is_blank(text))
         };
         if let Some(text) = text.or_else(|| resource?.text("text")).or_else(inner) {
             return text.to_owned();
         }
-        if let Some(content) = block.first(&["content", "output"]) {
+        let content = block.first(&["content", "output"]);
+        if let Some(content) = content.or_else(|| source?.get("content")) {
             return text_of_content(content, check_interrupts);
         }
         // Such as the question whether a call is allowed, and the answer.
@@ -106,7 +101,10 @@ impl<'a> Other<'a> {
             (Some(name), arguments @ Some(_)) => {
                 called(name, Arguments::of(arguments), check_interrupts)
             }
-            _ => block.first_text(&["reason", "logs", "error"]).unwrap_or_default().to_owned(),
+            _ => block
+                .first_text(&["reason", "logs", "error", "name"])
+                .unwrap_or_default()
+                .to_owned(),
         }
     }
 
@@ -178,7 +176,8 @@ impl<'a> Other<'a> {
     pub(super) fn sent(self) -> JsonValue<'a> {
         match self.json {
             JsonValue::Object(entries) => {
-                let entries = entries.iter().filter(|(key, _)| SENT.contains(&key.as_ref()));
+                let keys = keys_of(type_of(self.entries()).unwrap_or_default());
+                let entries = entries.iter().filter(|(key, _)| keys.contains(&key.as_ref()));
                 JsonValue::Object(entries.cloned().collect())
             }
             json => json.clone(),

@@ -1,9 +1,7 @@
 //! Who speaks in what a payload is made of.
 
 use crate::graph::turn::Role;
-use crate::json::JsonValue;
 use crate::messages::message::{as_text, role_name};
-use crate::prompt::provider::calls::is_sent_thought;
 use crate::prompt::provider::fields::Fields;
 use crate::prompt::provider::forms::{
     Form, Reader, form_in, is_of_no_call, message_of, text_of, type_of,
@@ -133,8 +131,8 @@ impl Reader<'_> {
                 quoted = call.id.map(|id| Quoted { id, by: Role::Tool.name() });
                 text
             }
-            Block::Other(other) if is_sent_thought(other) => return block,
-            Block::Other(other) => self.json_text(other.json).into(),
+            Block::Other(other) if other.is_thought() => return block,
+            Block::Other(other) => self.result_text(other.json),
             Block::Result(_) => return block,
         };
         let is_blank = text.trim().is_empty();
@@ -191,10 +189,4 @@ pub(super) fn by_type<'a>(block: Fields<'_>, by: Speaker<'a>) -> Speaker<'a> {
         Some("output_text" | "refusal") => by.or_assistant(),
         _ => by.or_named(name_by_type(block)),
     }
-}
-
-/// Whether an object in what a tool says names who speaks.
-pub(super) fn is_spoken(json: &JsonValue<'_>) -> bool {
-    let of = |object| speaker_of(object, false).or_else(|| name_by_type(object));
-    Fields::of(json).is_some_and(|object| of(object).is_some())
 }
