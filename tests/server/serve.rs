@@ -1,6 +1,7 @@
 //! `graph-kernel serve` without a browser: who is answered, what is refused, what stays in the database.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::collections::VecDeque;
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -762,12 +763,32 @@ fn clients_that_say_nothing_keep_nobody_out_where_files_are_few() {
     let mut shell = Command::new("sh");
     shell.args(["-c", "ulimit -n 256 && exec \"$0\" \"$@\"", &variable("GRAPH_KERNEL_PROGRAM")]);
     let service = Service::start_by(&mut run_by(shell, &database), &[]);
-    let _open: Vec<_> = (0..300).map(|_| TcpStream::connect(service.address).unwrap()).collect();
+    let request = format!("GET /api/openapi.json HTTP/1.1\r\nHost: {}\r\n\r\n", service.address);
+    let connect = |_| TcpStream::connect(service.address).unwrap();
+    // Faster than they are closed, and what they ask for is not read.
+    let mut flood: VecDeque<_> = (0..300).map(connect).collect();
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(3) {
+        let mut stream = connect(0);
+        stream.set_nonblocking(true).unwrap();
+        _ = stream.write(request.repeat(40).as_bytes());
+        flood.push_back(stream);
+        flood.pop_front();
+    }
     let begun = Instant::now();
     for _ in 0..3 {
         assert_eq!(service.get("/page/sessions").status, 200);
     }
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    drop(flood);
+    // As many have a place as before.
+    let mut idle: Vec<_> = (0..120).map(connect).collect();
+    assert_eq!(service.get("/page/sessions").status, 200);
+    for stream in &mut idle {
+        stream.set_nonblocking(true).unwrap();
+        let error = stream.read(&mut [0]).expect_err("nobody else has its place");
+        assert_eq!(error.kind(), ErrorKind::WouldBlock);
+    }
 }
 
 #[test]

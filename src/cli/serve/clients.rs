@@ -17,14 +17,8 @@ use tokio::net::TcpStream;
 use tokio::sync::{Notify, OwnedSemaphorePermit};
 use tokio::time::{Instant, Sleep, sleep};
 
-/// How many clients are connected at once.
+/// How many clients are connected at once, where the process may open twice as many files.
 const MAX_CLIENTS: usize = 256;
-
-/// How many fewer there are from then on where the process has no file for one more: the database needs some, too.
-const FEWER_CLIENTS: usize = 64;
-
-/// How many there may be in any case.
-const FEWEST_CLIENTS: usize = 16;
 
 /// How long a client may take nothing of an answer, and may send on after the last one.
 const MAX_STUCK: Duration = Duration::from_secs(30);
@@ -33,13 +27,13 @@ const MAX_STUCK: Duration = Duration::from_secs(30);
 const MAX_SILENT: Duration = Duration::from_secs(1);
 
 /// The clients.
-pub(super) struct Clients(Mutex<List>);
-
-struct List {
+pub(super) struct Clients {
     /// The longest connected first.
-    clients: VecDeque<Arc<Client>>,
+    list: Mutex<VecDeque<Arc<Client>>>,
     /// How many there may be.
     most: usize,
+    /// That one has left.
+    left: Notify,
 }
 
 /// A client.
@@ -53,7 +47,7 @@ pub(super) struct Client {
     displaced: Notify,
 }
 
-/// A client that is connected, until this is dropped.
+/// A client that is connected, until this is dropped, which is when its stream has been.
 pub(super) struct Place {
     clients: Arc<Clients>,
     client: Arc<Client>,
@@ -71,47 +65,39 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl List {
-    /// Takes their places from clients that are not being answered, until there are fewer than so many. Whether there
-    /// are.
-    fn displace(&mut self, count: usize) -> bool {
-        while self.clients.len() >= count {
-            let is_idle = |client: &Arc<Client>| client.answered.load(Ordering::Relaxed) == 0;
-            let idle = self.clients.iter().position(is_idle);
-            let Some(client) = idle.and_then(|place| self.clients.remove(place)) else {
-                return false;
-            };
-            client.displaced.notify_one();
-        }
-        true
+/// How many clients there may be: half of the files are left to the database.
+fn most() -> usize {
+    #[cfg(unix)]
+    if let Some(files) = rustix::process::getrlimit(rustix::process::Resource::Nofile).current {
+        return usize::try_from(files / 2).map_or(MAX_CLIENTS, |half| half.clamp(1, MAX_CLIENTS));
     }
+    MAX_CLIENTS
 }
 
 impl Default for Clients {
     fn default() -> Self {
-        Clients(Mutex::new(List { clients: VecDeque::new(), most: MAX_CLIENTS }))
+        Clients { list: Mutex::default(), most: most(), left: Notify::new() }
     }
 }
 
 impl Clients {
-    /// Lets fewer clients be connected, where the process has no more files.
-    pub(super) fn let_fewer(&self) {
-        let mut list = locked(&self.0);
-        let most = list.clients.len().saturating_sub(FEWER_CLIENTS).max(FEWEST_CLIENTS);
-        list.most = list.most.min(most);
-        list.displace(most);
-    }
-
-    /// A place for a new client; none where every one has a client that is being answered.
-    pub(super) fn enter(self: &Arc<Self>) -> Option<Place> {
-        let mut list = locked(&self.0);
-        let most = list.most;
-        if !list.displace(most) {
-            return None;
+    /// A place for a new client; none where every one has a client that is being answered. Waits until the client whose
+    /// place it is has left: those that come faster than others are closed would take all files.
+    pub(super) async fn enter(self: &Arc<Self>) -> Option<Place> {
+        loop {
+            {
+                let mut list = locked(&self.list);
+                if list.len() < self.most {
+                    let client = Arc::<Client>::default();
+                    list.push_back(Arc::clone(&client));
+                    return Some(Place { clients: Arc::clone(self), client });
+                }
+                let mut clients = list.iter();
+                let idle = clients.find(|client| client.answered.load(Ordering::Relaxed) == 0)?;
+                idle.displaced.notify_one();
+            }
+            self.left.notified().await;
         }
-        let client = Arc::<Client>::default();
-        list.clients.push_back(Arc::clone(&client));
-        Some(Place { clients: Arc::clone(self), client })
     }
 }
 
@@ -128,7 +114,8 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        locked(&self.clients.0).clients.retain(|client| !Arc::ptr_eq(client, &self.client));
+        locked(&self.clients.list).retain(|client| !Arc::ptr_eq(client, &self.client));
+        self.clients.left.notify_one();
     }
 }
 
@@ -312,6 +299,28 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         (Taking::new(listener.accept().await.unwrap().0, Arc::default()), client)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_place_is_free_when_the_client_that_had_it_has_left() {
+        let clients = Arc::new(Clients { most: 2, ..Clients::default() });
+        let first = clients.enter().await.unwrap();
+        let second = clients.enter().await.unwrap();
+        let requests = Arc::new(Semaphore::new(2));
+        let answer =
+            |place: &Place| place.client().answer(requests.clone().try_acquire_owned().unwrap());
+        let answering = answer(&first);
+        let moment = Duration::from_secs(1);
+        // The second one has to go, and is still there.
+        assert!(timeout(moment, clients.enter()).await.is_err());
+        timeout(moment, second.displaced()).await.unwrap();
+        assert!(timeout(moment, clients.enter()).await.is_err());
+        drop(second);
+        let third = timeout(moment, clients.enter()).await.unwrap().unwrap();
+        // Both are being answered.
+        let _answering = (answering, answer(&third));
+        assert!(clients.enter().await.is_none());
+        assert!(timeout(moment, first.displaced()).await.is_err());
     }
 
     #[tokio::test]

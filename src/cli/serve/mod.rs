@@ -14,7 +14,7 @@ mod rate;
 mod transaction;
 
 use std::env;
-use std::io::{ErrorKind, Write};
+use std::io::{self, ErrorKind, Write};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -135,7 +135,7 @@ async fn listen(
     token: Option<String>,
 ) -> Result<(), Failure> {
     let wanted = SocketAddr::new(arguments.listen, port(arguments.port)?);
-    let failed = |error: std::io::Error| format!("{wanted}: {error}");
+    let failed = |error: io::Error| format!("{wanted}: {error}");
     let listener = TcpListener::bind(wanted).await.map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
     let fragment = token.as_ref().map(|token| format!("#token={token}")).unwrap_or_default();
@@ -243,21 +243,24 @@ async fn accept(listener: TcpListener, routes: Router) -> Result<(), Failure> {
     let graceful = GracefulShutdown::new();
     let mut end = Box::pin(end_asked_for());
     loop {
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
+        let entered = async {
+            let (stream, _) = listener.accept().await?;
+            Ok::<_, io::Error>((stream, clients.enter().await))
+        };
+        let entered = tokio::select! {
+            entered = entered => entered,
             asked = &mut end => break asked?,
         };
-        let stream = match accepted {
-            Ok((stream, _)) => stream,
+        let (stream, place) = match entered {
+            Ok((stream, Some(place))) => (stream, place),
+            Ok((_, None)) => continue,
             Err(error) if error.kind() == ErrorKind::ConnectionAborted => continue,
             Err(_) => {
-                clients.let_fewer();
-                // Until those that have no place any more are closed.
+                // Until there are files again.
                 sleep(Duration::from_millis(100)).await;
                 continue;
             }
         };
-        let Some(place) = clients.enter() else { continue };
         _ = stream.set_nodelay(true);
         let mut builder = hyper::server::conn::http1::Builder::new();
         builder.timer(TokioTimer::new()).header_read_timeout(HEAD_SECONDS);
@@ -270,7 +273,7 @@ async fn accept(listener: TcpListener, routes: Router) -> Result<(), Failure> {
         let stream = TokioIo::new(Taking::new(stream, Arc::clone(place.client())));
         let connection = graceful.watch(builder.serve_connection(stream, service));
         tokio::spawn(async move {
-            // A client that has gone away is no error of the service.
+            // A client that has gone away is no error of the service. The stream is closed before the place is free.
             tokio::select! {
                 _ = connection => {}
                 () = place.displaced() => {}
@@ -288,7 +291,7 @@ async fn accept(listener: TcpListener, routes: Router) -> Result<(), Failure> {
 #[cfg(unix)]
 async fn end_asked_for() -> Result<(), Failure> {
     use tokio::signal::unix::{SignalKind, signal};
-    let failed = |error: std::io::Error| error.to_string();
+    let failed = |error: io::Error| error.to_string();
     let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
     tokio::select! {
         _ = terminate.recv() => Ok(()),
