@@ -58,8 +58,9 @@ pub(super) enum Next {
 impl Next {
     pub(super) const MESSAGE: Next = Next::Header([0; HEADER_BYTES], 0);
 
-    /// What comes next after these bytes.
-    fn after(mut self, mut bytes: &[u8]) -> Result<Next, MessageTooLong> {
+    /// What comes next after these bytes. `settings` are the bytes of settings that the server has told since it was
+    /// last ready for a query: the driver keeps them under their names, of which there may be any number.
+    fn after(mut self, mut bytes: &[u8], settings: &mut usize) -> Result<Next, MessageTooLong> {
         while let Some((&first, rest)) = bytes.split_first() {
             self = match self {
                 Next::Any => return Ok(self),
@@ -72,7 +73,16 @@ impl Next {
                     bytes = rest;
                     header[filled] = first;
                     if filled + 1 == HEADER_BYTES {
-                        Next::Body(length(header)?)
+                        let length = length(header)?;
+                        match header[0] {
+                            b'S' => *settings += HEADER_BYTES + length,
+                            b'Z' => *settings = 0,
+                            _ => {}
+                        }
+                        if *settings > MAX_OTHER_BYTES {
+                            return Err(MessageTooLong { bytes: *settings });
+                        }
+                        Next::Body(length)
                     } else {
                         Next::Header(header, filled + 1)
                     }
@@ -101,23 +111,25 @@ fn length([kind, length @ ..]: [u8; HEADER_BYTES]) -> Result<usize, MessageTooLo
 pub(super) struct Stream<T> {
     inner: T,
     next: Next,
+    settings: usize,
 }
 
 impl<T> Stream<T> {
     pub(super) fn new(inner: T, next: Next) -> Self {
-        Stream { inner, next }
+        Stream { inner, next, settings: 0 }
     }
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Stream<S> {
     fn poll_read(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        let Stream { inner, next, settings } = self.get_mut();
         let before = buffer.filled().len();
-        ready!(Pin::new(&mut self.inner).poll_read(context, buffer))?;
-        self.next = self.next.after(&buffer.filled()[before..]).map_err(io::Error::other)?;
+        ready!(Pin::new(inner).poll_read(context, buffer))?;
+        *next = next.after(&buffer.filled()[before..], settings).map_err(io::Error::other)?;
         Poll::Ready(Ok(()))
     }
 }
@@ -163,7 +175,7 @@ where
 
     fn connect(self, stream: S) -> Self::Future {
         let (made, next) = (self.inner.connect(stream), self.next);
-        Box::pin(async move { made.await.map(|inner| Stream { inner, next }) })
+        Box::pin(async move { made.await.map(|inner| Stream::new(inner, next)) })
     }
 }
 
@@ -180,7 +192,19 @@ mod tests {
 
     /// Whether all of it is taken, in pieces of this many bytes.
     fn is_taken(mut next: Next, bytes: &[u8], piece: usize) -> bool {
-        bytes.chunks(piece).all(|bytes| next.after(bytes).map(|after| next = after).is_ok())
+        let mut settings = 0;
+        let mut take = |bytes| next.after(bytes, &mut settings).map(|after| next = after);
+        bytes.chunks(piece).all(|bytes| take(bytes).is_ok())
+    }
+
+    #[test]
+    fn settings_are_bounded_between_queries() {
+        let told = message(b'S', 304);
+        let many = told.repeat(MAX_OTHER_BYTES / told.len());
+        assert!(is_taken(Next::MESSAGE, &many, 1000));
+        assert!(!is_taken(Next::MESSAGE, &[&many[..], &told].concat(), 1000));
+        let ready = message(b'Z', 5);
+        assert!(is_taken(Next::MESSAGE, &[&many[..], &ready, &many].concat(), 1000));
     }
 
     #[test]

@@ -52,10 +52,13 @@ export function short(text, length) {
   return points.length > length || line.length > length * 2 ? `${points.slice(0, length).join('').trimEnd()}…` : line;
 }
 
+/** What stands there under a name that others have chosen, which may be that of a member of all objects. */
+const own = (named, name) => (Object.hasOwn(named, name) ? named[name] : undefined);
+
 const ROLES = { user: 'user', human: 'user', assistant: 'assistant', ai: 'assistant', system: 'system', tool: 'tool' };
 
 /** Which of the four roles a stored name looks like. */
-export const roleOf = (name) => ROLES[(name ?? '').toLowerCase()] ?? 'user';
+export const roleOf = (name) => own(ROLES, (name ?? '').toLowerCase()) ?? 'user';
 
 /** Calls the function once things have been quiet for so many milliseconds. */
 export function later(milliseconds, call) {
@@ -84,7 +87,7 @@ export function notice(error) {
   place.hidden = !error;
   place.replaceChildren();
   if (!error) return;
-  place.append(h('strong', {}, WORDS[error.word] ?? error.message));
+  place.append(h('strong', {}, own(WORDS, error.word) ?? error.message));
   if (error.hint) place.append(' ', h('span', {}, error.hint));
   const code = [error.sqlstate, error.word].filter(Boolean).join(' ');
   if (code) place.append(' ', h('code', {}, code));
