@@ -6,6 +6,21 @@ CREATE FUNCTION graph_kernel.check_promotion(name text, graph jsonb) RETURNS TAB
 LANGUAGE plpgsql STABLE STRICT
 SET search_path = pg_catalog, pg_temp
 AS $$
+DECLARE
+    superusers oid[] := ARRAY(SELECT r.oid FROM pg_roles AS r WHERE r.rolsuper);
+    -- The columns that are bound or hold what promotes, and the arguments of the trigger that keeps the hashes, as
+    -- arguments are compared.
+    columns text[] := ARRAY(
+        SELECT encode(convert_to(n.name, 'UTF8'), 'escape')
+        FROM (SELECT c.value FROM jsonb_each_text(graph #> '{turns,columns}') AS c
+              UNION SELECT c.value FROM jsonb_each_text(graph #> '{edges,columns}') AS c
+              UNION SELECT unnest(ARRAY[g.reference, g.document, g.turns]::text[])
+                    FROM graph_kernel.promoting_triggers() AS g) AS n (name)
+        WHERE n.name <> '');
+    hashing text[] := ARRAY(
+        SELECT encode(convert_to(coalesce(nullif(graph #>> ARRAY['turns', 'columns', n.name], ''), n.name), 'UTF8'),
+                      'escape')
+        FROM unnest('{content_text,content_hash}'::text[]) AS n (name));
 BEGIN
     -- In another form a trigger that promotes can be got round. There is one at any time while it is replaced. One
     -- statement does it, as psql may go on after an error, in a transaction too (ON_ERROR_ROLLBACK).
@@ -38,18 +53,19 @@ BEGIN
 
     -- A trigger runs with the rights of whoever writes: of who promotes, takes kept slices again or fills in hashes.
     RETURN QUERY
-    WITH RECURSIVE bound (oid) AS (
-        SELECT t.oid::oid FROM unnest(graph_kernel.tables_of(graph)) AS t (oid)
-        UNION SELECT s.store::oid FROM graph_kernel.store_binding AS s WHERE s.name = check_promotion.name
-        UNION SELECT b.traces::oid FROM graph_kernel.trace_binding AS b
-    ), part (oid) AS (
-        SELECT b.oid FROM bound AS b
-        UNION SELECT h.inhrelid FROM part AS p JOIN pg_inherits AS h ON h.inhparent = p.oid
+    WITH RECURSIVE bound (oid, is_written) AS (
+        SELECT t.oid::oid, false FROM unnest(graph_kernel.tables_of(graph)) AS t (oid)
+        UNION SELECT s.store::oid, true FROM graph_kernel.store_binding AS s WHERE s.name = check_promotion.name
+        UNION SELECT b.traces::oid, true FROM graph_kernel.trace_binding AS b
+    ), part (oid, is_written) AS (
+        SELECT b.oid, b.is_written FROM bound AS b
+        UNION SELECT h.inhrelid, p.is_written FROM part AS p JOIN pg_inherits AS h ON h.inhparent = p.oid
     ), place AS (
-        SELECT r.oid, r.relowner, r.relacl
-        FROM pg_class AS r
-        WHERE r.oid IN (SELECT p.oid FROM part AS p
-                        UNION SELECT g.place::oid FROM graph_kernel.promoting_triggers() AS g)
+        SELECT r.oid, r.relowner, r.relacl, bool_or(p.is_written) AS is_written
+        FROM (SELECT p.oid, p.is_written FROM part AS p
+              UNION SELECT g.place::oid, false FROM graph_kernel.promoting_triggers() AS g) AS p
+        JOIN pg_class AS r ON r.oid = p.oid
+        GROUP BY r.oid
     ), found (check_name, place, whose, hint) AS (
         SELECT 'trigger_rights', h.place, h.holders, format('REVOKE TRIGGER ON %s FROM %s CASCADE;', h.place, h.holders)
         FROM (SELECT p.oid::regclass AS place,
@@ -57,18 +73,46 @@ BEGIN
                          AS holders
               FROM place AS p CROSS JOIN LATERAL aclexplode(p.relacl) AS a
               WHERE a.privilege_type = 'TRIGGER' AND a.grantee <> p.relowner
-                AND NOT EXISTS (SELECT FROM pg_roles AS s WHERE s.oid = a.grantee AND s.rolsuper)
+                AND a.grantee <> ALL (superusers)
               GROUP BY p.oid) AS h
         UNION ALL
         SELECT 'foreign_triggers', h.place, h.triggers,
                format('SELECT pg_catalog.pg_get_triggerdef(g.oid) FROM pg_catalog.pg_trigger AS g WHERE g.tgrelid'
                       ' OPERATOR(pg_catalog.=) %L::pg_catalog.regclass AND NOT g.tgisinternal;', h.place)
         FROM (SELECT p.oid::regclass AS place,
-                     string_agg(format('%I of %s', g.tgname, f.proowner::regrole), ', ' ORDER BY g.tgname) AS triggers
+                     string_agg(format('%I %s', g.tgname, o.why), ', ' ORDER BY g.tgname) AS triggers
               FROM place AS p
               JOIN pg_trigger AS g ON g.tgrelid = p.oid AND NOT g.tgisinternal AND g.tgenabled <> 'D'
-              JOIN pg_proc AS f ON f.oid = g.tgfoid AND f.proowner <> p.relowner
-              WHERE NOT EXISTS (SELECT FROM pg_roles AS s WHERE s.oid = f.proowner AND s.rolsuper)
+              JOIN pg_proc AS f ON f.oid = g.tgfoid
+              -- Nothing says who has made a trigger. What WHEN calls runs as what the trigger calls. Some of the
+              -- server's own functions run the SQL that they are given; none that is immutable does.
+              CROSS JOIN LATERAL (
+                  SELECT CASE
+                      WHEN f.proowner <> p.relowner AND f.proowner <> ALL (superusers)
+                          THEN format('of %s', f.proowner::regrole)
+                      WHEN EXISTS (SELECT FROM regexp_matches(g.tgqual::text, ':[a-z]*funcid ([0-9]+)', 'g')
+                                            AS m (called)
+                                   JOIN pg_proc AS w ON w.oid = m.called[1]::oid
+                                   WHERE w.oid <> 'pg_trigger_depth()'::regprocedure
+                                     AND (w.provolatile <> 'i'
+                                          OR w.proowner <> p.relowner AND w.proowner <> ALL (superusers)))
+                        OR EXISTS (SELECT FROM pg_depend AS d JOIN pg_type AS t ON t.oid = d.refobjid
+                                   WHERE d.classid = 'pg_trigger'::regclass AND d.objid = g.oid
+                                     AND d.refclassid = 'pg_type'::regclass
+                                     AND t.typowner <> p.relowner AND t.typowner <> ALL (superusers))
+                          THEN 'with WHEN'
+                      WHEN p.is_written THEN 'on a table that needs none'
+                      WHEN f.oid = '@extschema@.graph_content_hash_trigger()'::regprocedure
+                          THEN CASE WHEN given.arguments <> hashing THEN 'with arguments' END
+                      WHEN f.oid NOT IN ('tsvector_update_trigger()'::regprocedure,
+                                         'tsvector_update_trigger_column()'::regprocedure)
+                       AND given.arguments && columns THEN 'with arguments'
+                  END AS why
+                  FROM (SELECT array_remove(string_to_array(encode(g.tgargs, 'escape'), chr(92) || '000'), ''))
+                           AS given (arguments)
+              ) AS o
+              WHERE o.why IS NOT NULL
+                AND NOT EXISTS (SELECT FROM graph_kernel.promoting_triggers() AS own WHERE own.guard = g.oid)
               GROUP BY p.oid) AS h
     )
     SELECT c.check_name, f.place IS NULL, count(f.place) OVER (PARTITION BY c.check_name, f.place),
@@ -78,7 +122,7 @@ BEGIN
     FROM (VALUES (1, 'trigger_rights',
                   'tables that promote or that functions write, on which others than the owner hold TRIGGER'),
                  (2, 'foreign_triggers',
-                  'tables that promote or that functions write, with triggers of others than owner and superusers'))
+                  'tables that promote or that functions write, with triggers that others may have made'))
              AS c (position, check_name, what)
     LEFT JOIN found AS f ON f.check_name = c.check_name
     ORDER BY c.position, f.place::text;

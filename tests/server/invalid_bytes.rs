@@ -416,6 +416,40 @@ fn events_of_sessions_of_such_names_are_referred_to() {
     assert_eq!(text_of(&mut client, &by_hash), "event 1, turn 1");
 }
 
+/// Else a row that cannot be sought again would keep all others from being taken.
+#[test]
+fn kept_slices_are_taken_again_beside_rows_with_keys_of_such_bytes() {
+    let database = database_of_bytes("bytes_kept");
+    let mut client = database.connect();
+    client
+        .batch_execute(&format!(
+            "INSERT INTO memory_turns (id, role, content_text) VALUES ('{ANCHOR}', 'user', 'anchor');
+             SELECT graph_kernel.create_slice_store('public');
+             CREATE TABLE own_store (LIKE slice_store, PRIMARY KEY (key));
+             SELECT graph_kernel.bind_store('own_store')"
+        ))
+        .unwrap();
+    client.batch_execute(&format!("SELECT graph_keep(graph_slice('{ANCHOR}'))")).unwrap();
+    client
+        .batch_execute(
+            "INSERT INTO own_store
+             SELECT k.key, s.document, s.kind, s.graph, s.role, s.rls, s.anchor, s.turns, 'x', s.kept_at
+             FROM own_store AS s, (SELECT bytes FROM odd WHERE n < 10
+                                   UNION ALL SELECT repeat('a', 64 - octet_length(bytes)) || bytes FROM odd WHERE n = 1
+                                   UNION ALL SELECT repeat('a', 64) || bytes FROM odd WHERE n = 1
+                                   UNION ALL SELECT repeat('a', 63) || chr(10)) AS k (key)",
+        )
+        .unwrap();
+    client.batch_execute("CALL graph_kernel.refresh_kept()").unwrap();
+    let taken = "SELECT string_agg(concat_ws(' ', kept_by <> 'x', status), ', ')
+                 FROM own_store WHERE checked_at IS NOT NULL";
+    assert_eq!(text_of(&mut client, taken), "t identical");
+    let named =
+        "SELECT concat_ws(' ', ok, count = (SELECT count(*) FROM own_store WHERE kept_by = 'x'))
+                 FROM graph_check() WHERE check_name = 'kept_documents'";
+    assert_eq!(text_of(&mut client, named), "f t");
+}
+
 /// Renamed by its owner after it was bound, to what no restore could read.
 #[test]
 fn a_bound_table_of_such_a_name_is_dumped_as_none() {

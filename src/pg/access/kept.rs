@@ -71,6 +71,12 @@ const DUE: Template = Template::new(
     Planning::EachTime,
 );
 
+const DUE_SUPERSEDED: Template = Template::new(
+    include_str!("../../../sql/queries/kept_due_superseded.sql"),
+    &[ColumnType::Text, ColumnType::Bytes],
+    Planning::EachTime,
+);
+
 const CHECK: Template = Template::new(
     include_str!("../../../sql/queries/kept_check.sql"),
     &[ColumnType::Boolean],
@@ -281,21 +287,28 @@ pub struct TakenBy<'a> {
 /// documents as they are stored. They end where they have [`MAX_BATCH_BYTES`].
 pub fn due(store: &StoreTable, by: TakenBy<'_>, since: i64, most: i64) -> Vec<(String, Vec<u8>)> {
     let rls = by.rls.to_string();
-    let arguments = [
-        Argument::Text(Some(by.graph)),
-        Argument::Text(Some(by.role)),
-        Argument::Text(Some(&rls)),
-        Argument::Time(since),
-        Argument::Number(most),
-    ];
     let (mut due, mut bytes) = (Vec::new(), 0);
-    query(&store.statement(&DUE), &arguments, |row| {
-        let key = row.text(0, |text| text.unwrap_or_default().to_owned());
-        let stored = row.bytes(1).unwrap_or_default();
-        bytes += stored.len();
-        due.push((key, stored));
-        if bytes < MAX_BATCH_BYTES { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-    });
+    // The second has no index.
+    for template in [&DUE, &DUE_SUPERSEDED] {
+        let left = most - due.len() as i64;
+        if left <= 0 || bytes >= MAX_BATCH_BYTES {
+            break;
+        }
+        let arguments = [
+            Argument::Text(Some(by.graph)),
+            Argument::Text(Some(by.role)),
+            Argument::Text(Some(&rls)),
+            Argument::Time(since),
+            Argument::Number(left),
+        ];
+        query(&store.statement(template), &arguments, |row| {
+            let key = row.text(0, |text| text.unwrap_or_default().to_owned());
+            let stored = row.bytes(1).unwrap_or_default();
+            bytes += stored.len();
+            due.push((key, stored));
+            if bytes < MAX_BATCH_BYTES { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        });
+    }
     due
 }
 

@@ -175,8 +175,52 @@ SELECT check_name, detail, hint FROM graph_check() WHERE check_name ~ '^(promoti
 SELECT hint FROM graph_check() WHERE check_name ~ '^(trigger|foreign)' AND NOT ok \gexec
 \set ECHO all
 SELECT check_name, detail FROM graph_check() WHERE check_name ~ '^(trigger|foreign)' AND NOT ok;
+-- What WHEN calls runs likewise, also by a function that runs what it is given; and by its arguments a function of the
+-- owner or a superuser writes other columns than it should. Not where none of that is so.
+GRANT TRIGGER ON slice_store, memory_turns, atoms TO regress_attacker;
+CREATE TABLE noted (slice text, turn uuid, noted text, changed timestamptz, words tsvector);
+CREATE CONSTRAINT TRIGGER admissible AFTER INSERT OR UPDATE ON noted NOT DEFERRABLE FOR EACH ROW EXECUTE FUNCTION graph_require_admissible('ref=slice', 'turn');
+ALTER TABLE noted ENABLE ALWAYS TRIGGER admissible;
+GRANT TRIGGER ON noted TO regress_attacker;
+CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+CREATE FUNCTION set_column() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN jsonb_populate_record(NEW, jsonb_build_object(TG_ARGV[0], 'x')); END $$;
+DROP TRIGGER "their ""own" ON slice_store;
+DROP TRIGGER own ON memory_turns;
+SET ROLE regress_attacker;
+CREATE FUNCTION regress_theirs.calls() RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RETURN true; END $$;
+CREATE FUNCTION regress_theirs.equal(text, text) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT true';
+CREATE OPERATOR regress_theirs.=== (FUNCTION = regress_theirs.equal, LEFTARG = text, RIGHTARG = text);
+CREATE VIEW regress_theirs.seen AS SELECT regress_theirs.calls();
+CREATE DOMAIN regress_theirs.checked AS text CHECK (regress_theirs.calls());
+CREATE TRIGGER a_function BEFORE UPDATE ON slice_store FOR EACH ROW WHEN (regress_theirs.calls()) EXECUTE FUNCTION suppress_redundant_updates_trigger();
+CREATE TRIGGER b_function BEFORE UPDATE ON memory_turns FOR EACH ROW WHEN (regress_theirs.calls()) EXECUTE FUNCTION suppress_redundant_updates_trigger();
+CREATE TRIGGER c_operator BEFORE UPDATE ON atoms FOR EACH ROW WHEN (NEW.statement OPERATOR(regress_theirs.===) 'x') EXECUTE FUNCTION suppress_redundant_updates_trigger();
+CREATE TRIGGER d_domain BEFORE UPDATE ON atoms FOR EACH ROW WHEN (NEW.statement::regress_theirs.checked <> 'x') EXECUTE FUNCTION suppress_redundant_updates_trigger();
+CREATE TRIGGER e_given BEFORE UPDATE ON memory_turns FOR EACH ROW WHEN (query_to_xml('SELECT regress_theirs.calls()', true, true, '') IS NOT NULL) EXECUTE FUNCTION suppress_redundant_updates_trigger();
+CREATE TRIGGER f_seen BEFORE UPDATE ON memory_turns FOR EACH ROW WHEN (table_to_xml('regress_theirs.seen', true, true, '') IS NOT NULL) EXECUTE FUNCTION set_column('summary');
+CREATE TRIGGER g_hash BEFORE UPDATE ON memory_turns FOR EACH ROW EXECUTE FUNCTION graph_content_hash_trigger('session_id', 'content_text');
+CREATE TRIGGER h_column BEFORE UPDATE ON memory_turns FOR EACH ROW EXECUTE FUNCTION set_column('role');
+CREATE TRIGGER i_store BEFORE INSERT ON slice_store FOR EACH ROW EXECUTE FUNCTION graph_content_hash_trigger('kept_by', 'key');
+CREATE TRIGGER j_column BEFORE INSERT ON noted FOR EACH ROW EXECUTE FUNCTION set_column('slice');
+RESET ROLE;
+CREATE TRIGGER k_fit BEFORE UPDATE ON memory_turns FOR EACH ROW WHEN (OLD.* IS DISTINCT FROM NEW.* AND pg_trigger_depth() < 3) EXECUTE FUNCTION suppress_redundant_updates_trigger();
+CREATE TRIGGER l_fit BEFORE UPDATE ON noted FOR EACH ROW WHEN (OLD.noted = ANY ('{a,b}')) EXECUTE FUNCTION set_column('changed');
+CREATE TRIGGER m_fit BEFORE UPDATE ON noted FOR EACH ROW EXECUTE FUNCTION tsvector_update_trigger('words', 'pg_catalog.english', 'noted');
+CREATE TRIGGER n_fit AFTER UPDATE ON noted REFERENCING OLD TABLE AS o FOR EACH STATEMENT EXECUTE FUNCTION nothing('all', 'of it');
+\set ECHO none
+SELECT hint FROM graph_check() WHERE check_name = 'trigger_rights' AND NOT ok \gexec
+\set ECHO all
+SELECT check_name, detail FROM graph_check() WHERE check_name ~ '^(trigger|foreign)' AND NOT ok;
+SET client_min_messages = warning;
+DROP TABLE noted;
+DROP FUNCTION set_column CASCADE;
+DROP FUNCTION nothing;
+DROP TRIGGER g_hash ON memory_turns;
+DROP TRIGGER i_store ON slice_store;
+DROP TRIGGER e_given ON memory_turns;
+DROP TRIGGER k_fit ON memory_turns;
 DROP SCHEMA regress_theirs CASCADE;
-REVOKE TRIGGER ON memory_turns FROM regress_attacker;
+RESET client_min_messages;
 SELECT check_name, detail FROM graph_check() WHERE check_name ~ '^(trigger|foreign)' AND NOT ok;
 SELECT graph_kernel.unbind_store();
 DROP TABLE slice_store;
