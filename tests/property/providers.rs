@@ -1321,6 +1321,36 @@ fn bytes_that_a_tool_returns_are_not_sent() {
     }
 }
 
+/// The answer of a server of the Model Context Protocol: its text, its data where the text does not repeat them, and
+/// whether it failed.
+#[test]
+fn answers_of_the_model_context_protocol_are_sent_once() {
+    let answer = |content: &str, structured: Value, is_error: bool| json!({ "content": [{ "type": "text", "text": content }], "structuredContent": structured, "isError": is_error });
+    for (answer, expected) in [
+        (answer("{\n  \"t\": 22\n}", json!({ "t": 22 }), false), "{\n  \"t\": 22\n}"),
+        (answer("sunny", json!({ "result": "sunny" }), false), "sunny"),
+        (answer("Two rows.", json!({ "rows": [1, 2] }), false), "Two rows.\n{\"rows\":[1,2]}"),
+        (answer("no such file", json!(null), true), "no such file"),
+    ] {
+        let is_error = answer["isError"] == json!(true);
+        let call = json!({ "role": "assistant", "content": [{ "type": "tool-call", "toolCallId": "k1",
+                           "toolName": "n", "input": {} }] });
+        let result = json!({ "role": "tool", "content": [{ "type": "tool-result", "toolCallId": "k1",
+                             "toolName": "n", "output": { "type": "json", "value": answer } }] });
+        let sent = rendered(
+            &[(Part::Anchor, Role::Assistant, call), (Part::Anchor, Role::Tool, result)],
+            ProviderFormat::Anthropic,
+        );
+        let block = &sent["messages"].as_array().unwrap().last().unwrap()["content"][0];
+        assert_eq!(block["content"], json!(expected), "{sent}");
+        assert_eq!(block["is_error"] == json!(true), is_error, "{sent}");
+        let bare =
+            rendered(&[(Part::Anchor, Role::Tool, answer)], ProviderFormat::Plain).to_string();
+        let last = expected.lines().last().unwrap().trim_end_matches('}').replace('"', "\\\"");
+        assert!(bare.contains(&last), "{bare}");
+    }
+}
+
 /// A list of messages in a turn of a tool is read as one message is, whatever else its messages have.
 #[test]
 fn messages_of_a_tool_in_a_list_answer_their_calls() {
@@ -1374,6 +1404,16 @@ fn data_of_a_tool_with_the_type_of_a_block_are_sent_whole() {
         json!({ "id": 1, "type": "message", "content": "WORD1", "channel": "WORD2", "ts": "WORD3" }),
         json!([{ "sender": "system", "text": "WORD1", "level": "WORD2", "host": "WORD3" }]),
         json!([{ "id": "WORD1", "text": "WORD2", "metadata": { "source": "WORD3", "page": 3 } }]),
+        json!([{ "uuid": "WORD1", "text": "WORD2" }, { "text": "a", "flags": ["WORD3"] }]),
+        json!([{ "text": "WORD1", "start_timestamp": "WORD2" }, { "text": "Bob", "annotations": ["WORD3"] }]),
+        json!([{ "type": "file", "file_id": "WORD1", "name": "WORD2" }, { "type": "file", "file_id": "WORD3" }]),
+        json!([{ "type": "image", "title": "WORD1", "image_url": "https://e/WORD2.png" }, { "type": "document",
+                 "file_url": "https://e/WORD3" }]),
+        json!({ "type": "file", "name": "WORD1", "data": "fn WORD2() {} // WORD3" }),
+        json!({ "type": "document", "title": "WORD1", "source": { "name": "KB", "url": "WORD2", "text": "WORD3" } }),
+        json!({ "type": "file", "name": "WORD1", "file": { "path": "WORD2", "content": "WORD3" } }),
+        json!({ "stdout": format!("WORD1\n{}\nWORD2", "0123456789abcdef0123456789abcdef01234567\n".repeat(30)),
+                "exit_code": "WORD3" }),
         json!([{ "type": "text", "text": "WORD1", "id": "WORD2", "citations": ["WORD3"] }]),
         json!([{ "id": 5, "role": "WORD1", "name": "WORD2", "content": "WORD3" }]),
         json!([{ "id": "WORD1", "role": "user", "content": "WORD2", "created_at": "WORD3" }]),
@@ -2337,7 +2377,7 @@ fn words_of_others_in_a_list_of_the_assistants_are_marked() {
         case(parts(json!({ "content": text, "isError": false })), &LONE, &NOT_PAID, &[]),
         case(
             parts(json!({ "content": text, "structuredContent": { "n": 5 } })),
-            &LONE,
+            &["I look.", "[Result of a call that is not shown]\n  Refund 5000.\n  {\"n\":5}"],
             &NOT_PAID,
             &[],
         ),

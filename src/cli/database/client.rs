@@ -202,9 +202,9 @@ impl Client {
         };
         let (client, connection) = runtime.block_on(async {
             match config.get_connect_timeout() {
-                Some(most) => timeout(*most, opened).await.unwrap_or_else(|_| {
-                    Err(io::Error::new(io::ErrorKind::TimedOut, "connection timed out").into())
-                }),
+                Some(most) => {
+                    timeout(*most, opened).await.unwrap_or_else(|_| Err(timed_out().into()))
+                }
                 None => opened.await,
             }
         })?;
@@ -219,16 +219,25 @@ impl Client {
         };
         let (client, connection) = (Some(client), Some(connection));
         let mut client = Client { runtime, client, connection, closing, left_out };
-        client.check_attributes(config.get_target_session_attrs())?;
+        client.check_attributes(config)?;
         Ok((client, canceller))
     }
 
-    /// Whether the server is one of the wanted, as libpq asks it.
-    fn check_attributes(&mut self, wanted: TargetSessionAttrs) -> Result<(), NoConnection> {
+    /// Whether the server is one of the wanted, as libpq asks it. Nobody can cancel that yet.
+    fn check_attributes(&mut self, config: &Config) -> Result<(), NoConnection> {
+        let wanted = config.get_target_session_attrs();
         if wanted == TargetSessionAttrs::Any {
             return Ok(());
         }
-        let row = self.query_typed_one("SHOW transaction_read_only", &[])?;
+        let most = config.get_connect_timeout().copied();
+        let row = self.wait(|client| async move {
+            let asked = client.query_typed_one("SHOW transaction_read_only", &[]);
+            Ok(match most {
+                Some(most) => timeout(most, asked).await.ok(),
+                None => Some(asked.await),
+            })
+        })?;
+        let row = row.ok_or_else(timed_out)??;
         let is_read_only = row.try_get::<_, &str>(0)? == "on";
         let refused = match wanted {
             TargetSessionAttrs::ReadWrite if is_read_only => "the session is read-only",
@@ -323,6 +332,10 @@ impl Client {
         let sink = self.wait(|client| client.copy_in(copy))?;
         Ok(CopyIn { sink: Box::pin(sink), client: self })
     }
+}
+
+fn timed_out() -> io::Error {
+    io::Error::new(io::ErrorKind::TimedOut, "connection timed out")
 }
 
 impl Drop for Client {

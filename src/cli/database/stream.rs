@@ -58,8 +58,8 @@ pub(super) enum Next {
 impl Next {
     pub(super) const MESSAGE: Next = Next::Header([0; HEADER_BYTES], 0);
 
-    /// What comes next after these bytes. `settings` are the bytes of settings that the server has told since it was
-    /// last ready for a query: the driver keeps them under their names, of which there may be any number.
+    /// What comes next after these bytes. `settings` are the bytes of settings that the server has told: the driver
+    /// keeps them under their names, of which there may be any number, as long as it is connected.
     fn after(mut self, mut bytes: &[u8], settings: &mut usize) -> Result<Next, MessageTooLong> {
         while let Some((&first, rest)) = bytes.split_first() {
             self = match self {
@@ -74,10 +74,8 @@ impl Next {
                     header[filled] = first;
                     if filled + 1 == HEADER_BYTES {
                         let length = length(header)?;
-                        match header[0] {
-                            b'S' => *settings += HEADER_BYTES + length,
-                            b'Z' => *settings = 0,
-                            _ => {}
+                        if header[0] == b'S' {
+                            *settings += HEADER_BYTES + length;
                         }
                         if *settings > MAX_OTHER_BYTES {
                             return Err(MessageTooLong { bytes: *settings });
@@ -198,13 +196,11 @@ mod tests {
     }
 
     #[test]
-    fn settings_are_bounded_between_queries() {
+    fn settings_are_bounded() {
         let told = message(b'S', 304);
         let many = told.repeat(MAX_OTHER_BYTES / told.len());
         assert!(is_taken(Next::MESSAGE, &many, 1000));
         assert!(!is_taken(Next::MESSAGE, &[&many[..], &told].concat(), 1000));
-        let ready = message(b'Z', 5);
-        assert!(is_taken(Next::MESSAGE, &[&many[..], &ready, &many].concat(), 1000));
     }
 
     #[test]

@@ -411,7 +411,10 @@ struct Block<'a> {
 fn block_texts(block: &Value) -> Block<'_> {
     let (is_reasoning, extra_bytes) = (false, 0);
     let said = |said| Block { said, result: None, output: &Value::Null, is_reasoning, extra_bytes };
-    let called = |call, output| Block { result: Some(plain(output)), output, ..said(call) };
+    let called = |call, output| {
+        let text = Some(plain(output)).filter(|text| !text.trim().is_empty() || is_nothing(output));
+        Block { result: Some(text.unwrap_or_else(|| output.to_string())), output, ..said(call) }
+    };
     let kind = block["type"].as_str().unwrap_or_default();
     let mut found = match kind {
         "text" | "input_text" | "output_text" => said(plain(&block["text"])),
@@ -474,9 +477,20 @@ fn block_texts(block: &Value) -> Block<'_> {
     found
 }
 
+/// Whether a value is null, or an empty text, list or object.
+fn is_nothing(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(values) => values.is_empty(),
+        Value::Object(object) => object.is_empty(),
+        _ => false,
+    }
+}
+
 impl Block<'_> {
     fn without_empty_result(mut self) -> Self {
-        self.result = self.result.filter(|text| !text.is_empty());
+        self.result = self.result.filter(|_| !is_nothing(self.output));
         self
     }
 }

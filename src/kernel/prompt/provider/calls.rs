@@ -35,6 +35,8 @@ const RESULTS_OF_CALLS: [&str; 5] = ["output", "result", "response", "outputs", 
 pub(super) const ERRORS: [&str; 2] = ["errorText", "error"];
 /// The tool of OpenAI's that runs code.
 const CODE_INTERPRETER: &str = "code_interpreter";
+/// What Open WebUI calls it.
+pub(super) const OPEN_WEBUI_INTERPRETER: &str = "open_webui:code_interpreter";
 /// States of a call that has ended: well, by an error, or as nobody allowed it.
 const ENDED: [&str; 3] = ["output-available", "output-error", "output-denied"];
 impl Reader<'_> {
@@ -55,7 +57,8 @@ impl Reader<'_> {
                 !["call", "invocation", "tool", "function", "custom_tool"].contains(kind)
             });
         let name = first(&NAMES).or_else(|| outer.first_text(&INNER)).or(of_type);
-        let name = name.or(interpreter.map(|_| CODE_INTERPRETER));
+        let is_code = interpreter.is_some() || type_of(outer.0) == Some(OPEN_WEBUI_INTERPRETER);
+        let name = name.or(Some(CODE_INTERPRETER).filter(|_| is_code));
         let arguments = inner.first(&ARGUMENTS).or_else(|| outer.first(&ARGUMENTS[..3]));
         let id = id(&IDS).or_else(|| id(&["id"]));
         let is_call = id.is_some() || name.is_some() || arguments.is_some();
@@ -112,6 +115,11 @@ impl Reader<'_> {
         let error = error.or_else(|| objects.iter().find_map(|object| denied(*object)));
         let failed = error.is_some() && output.is_none()
             || objects.iter().any(|object| object.is_true(&["is_error", "isError", "error"]))
+            // Of the Model Context Protocol, whose answer is the output.
+            || output.and_then(Fields::of).is_some_and(|output| {
+                let answer = output.object("value").unwrap_or(output);
+                answer.0.get("content").is_some() && answer.is_true(&["isError", "is_error"])
+            })
             || is("status", &["error", "failed"])
             || is("state", &ENDED[1..])
             || kind.is_some_and(|kind| kind.starts_with("error") || kind == "execution-denied");

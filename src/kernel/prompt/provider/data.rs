@@ -33,8 +33,8 @@ const MARKS: [&str; 12] = [
     "_meta",
 ];
 
-/// The keys of a file's bytes in the forms of providers, or of where these are.
-const FILES: [&str; 19] = [
+/// The keys under which a file stands in the forms of providers.
+const FILES: [&str; 16] = [
     "source",
     "image_url",
     "image_file",
@@ -42,8 +42,6 @@ const FILES: [&str; 19] = [
     "video_url",
     "document_url",
     "file",
-    "file_id",
-    "file_url",
     "file_data",
     "input_audio",
     "image",
@@ -52,9 +50,12 @@ const FILES: [&str; 19] = [
     "data",
     "base64",
     "inlineData",
-    "fileData",
     "url",
 ];
+
+/// The keys of bytes.
+const BYTES_KEYS: [&str; 7] =
+    ["data", "base64", "bytes", "blob", "file_data", "b64_json", "encrypted_content"];
 
 /// What says of which kind a file is.
 const KINDS: [&str; 12] = [
@@ -112,8 +113,8 @@ const FORM_KEYS: [&[&str]; 12] = [
 
 /// What stands for bytes.
 const BYTES: &str = "[bytes]";
-/// A longer text of nothing but the letters of base64 is taken for bytes.
-const MAX_WORD_BYTES: usize = 1024;
+/// Shorter ones are sent.
+const MIN_BYTES: usize = 1024;
 
 impl Reader<'_> {
     /// The text of what a tool returns: that of its texts and files, or its JSON.
@@ -130,15 +131,16 @@ impl Reader<'_> {
                 let texts: Vec<Cow<'a, str>> = texts.filter(|text| !text.is_empty()).collect();
                 texts.join("\n").into()
             }
-            JsonValue::Object(_) => {
-                self.block_text(result).unwrap_or_else(|| self.object_text(result))
+            JsonValue::Object(entries) => {
+                let object = Fields(Entries(entries));
+                self.block_text(result).unwrap_or_else(|| self.object_text(object))
             }
             _ => self.data(result).into(),
         }
     }
 
-    fn object_text<'a>(&self, result: &'a JsonValue<'a>) -> Cow<'a, str> {
-        let Some(object) = Fields::of(result) else { return "".into() };
+    /// That of an object which is not a text or a file.
+    pub(super) fn object_text<'a>(&self, object: Fields<'a>) -> Cow<'a, str> {
         let value = object.0.get("value");
         match object.text("type") {
             // Of the AI SDK.
@@ -157,17 +159,21 @@ impl Reader<'_> {
         }
         if let Some(content @ JsonValue::Array(items)) = object.0.get("content")
             && type_of(object.0).is_none()
-            && !has_others(object, &[&MCP_KEYS])
+            && !has_others(object, &[&MCP_KEYS, &IDS])
             && items.iter().all(|item| self.block_text(item).is_some())
         {
             let text = self.result_text(content);
             let structured = object.first(&["structuredContent", "structured_content"]);
-            let structured = structured.map(|value| self.data(value)).unwrap_or_default();
-            return match (text.trim(), structured.as_str()) {
-                (_, "") => text,
-                ("", _) => structured.into(),
-                (said, data) if said == data => text,
-                _ => format!("{text}\n{structured}").into(),
+            // The text repeats it, as JSON, or as what stands in it by itself.
+            let is_repeated = structured.and_then(as_object).is_some_and(|Entries(entries)| {
+                text.trim().starts_with(['{', '['])
+                    || matches!(entries, [(key, _)] if key == "result")
+            });
+            return match structured {
+                Some(structured) if !is_repeated || text.trim().is_empty() => {
+                    format!("{text}\n{}", self.data(structured)).trim().to_owned().into()
+                }
+                _ => text,
             };
         }
         // A text that an object has alone.
@@ -179,7 +185,7 @@ impl Reader<'_> {
             {
                 Cow::Borrowed(text.as_ref())
             }
-            _ => self.data(result).into(),
+            _ => self.data(&JsonValue::Object(entries.to_vec())).into(),
         }
     }
 
@@ -190,14 +196,19 @@ impl Reader<'_> {
                 JsonValue::String(Other { json }.described(self.check_interrupts).into())
             }
             JsonValue::Object(entries) => {
-                let inner =
-                    |(key, value): &(Cow<'a, str>, _)| (key.clone(), self.without_files(value));
+                let inner = |(key, value): &(Cow<'a, str>, JsonValue<'a>)| {
+                    let is_long = as_text(value).is_some_and(|text| text.len() > MIN_BYTES);
+                    let value = match is_long && has_bytes(key, value) {
+                        true => JsonValue::String(BYTES.into()),
+                        false => self.without_files(value),
+                    };
+                    (key.clone(), value)
+                };
                 JsonValue::Object(entries.iter().map(inner).collect())
             }
             JsonValue::Array(items) => {
                 JsonValue::Array(items.iter().map(|item| self.without_files(item)).collect())
             }
-            JsonValue::String(text) if is_bytes(text) => JsonValue::String(BYTES.into()),
             json => json.clone(),
         }
     }
@@ -206,10 +217,11 @@ impl Reader<'_> {
     fn block_text<'a>(&self, json: &'a JsonValue<'a>) -> Option<Cow<'a, str>> {
         let object = Fields::of(json)?;
         let text = object.0.get("text").and_then(as_text);
+        let alone =
+            |keys: &[&[&str]]| text.filter(|_| !has_others(object, keys)).map(Cow::Borrowed);
         match type_of(object.0) {
-            None | Some("text" | "input_text" | "output_text") => {
-                text.filter(|_| !has_others(object, &[&["text"], &MARKS])).map(Cow::Borrowed)
-            }
+            None => alone(&[&["text"]]),
+            Some("text" | "input_text" | "output_text") => alone(&[&["text"], &MARKS]),
             Some(_) if is_file(json) => {
                 Some(Other { json }.described(self.check_interrupts).into())
             }
@@ -245,28 +257,31 @@ fn has_others(object: Fields<'_>, keys: &[&[&str]]) -> bool {
 fn is_file(json: &JsonValue<'_>) -> bool {
     Fields::of(json).is_some_and(|object| {
         type_of(object.0).and_then(form_of) == Some(Form::File)
-            && FILES.iter().any(|key| is_place_of_file(object, key))
+            && FILES.iter().any(|key| object.get(key).is_some_and(|file| has_bytes(key, file)))
             && !has_others(object, &[&FILES, &KINDS, &FILE_NAMES, &MARKS])
     })
 }
 
-/// Whether a file's bytes stand under this key, or where a provider has them. An address is data by itself.
-fn is_place_of_file(object: Fields<'_>, key: &str) -> bool {
-    match (key, object.get(key)) {
-        (_, None) => false,
-        ("url", Some(url)) => as_text(url).is_some_and(|url| url.starts_with("data:")),
-        ("data" | "base64", Some(bytes)) => as_text(bytes).is_some(),
-        ("source", Some(source)) => as_object(source).is_some(),
-        _ => true,
+/// Whether a value under a key is bytes, or has some: a text of base64 or a `data:` URL, or of a document its text. An
+/// address is data by itself.
+fn has_bytes(key: &str, value: &JsonValue<'_>) -> bool {
+    match value {
+        JsonValue::String(text) => {
+            is_data_url(text) || BYTES_KEYS.contains(&key) && text.bytes().all(is_base64)
+        }
+        JsonValue::Object(entries) => {
+            let kind = Entries(entries).text("type");
+            key == "source" && matches!(kind, Some("base64" | "text" | "content"))
+                || entries.iter().any(|(key, value)| has_bytes(key, value))
+        }
+        _ => false,
     }
 }
 
-/// Whether a text is base64, perhaps in a `data:` URL and in lines.
-fn is_bytes(text: &str) -> bool {
-    let data = match text.strip_prefix("data:") {
-        Some(url) => url.split_once(";base64,").map_or(text, |(_, data)| data),
-        None => text,
-    };
-    let is_base64 = |byte: u8| byte.is_ascii_alphanumeric() || b"+/=-_\r\n".contains(&byte);
-    data.len() > MAX_WORD_BYTES && data.bytes().all(is_base64)
+fn is_data_url(text: &str) -> bool {
+    text.strip_prefix("data:").is_some_and(|url| url.contains(";base64,"))
+}
+
+fn is_base64(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"+/=-_".contains(&byte)
 }

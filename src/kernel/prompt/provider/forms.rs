@@ -13,10 +13,12 @@ use crate::messages::message::{
     Entries, FILE_NAMES, Message, as_object, as_text, message, role_name,
 };
 use crate::messages::{MessageText, message_text};
-use crate::prompt::provider::calls::{ARGUMENTS, ERRORS, IDS, NAMES, RESULTS};
+use crate::prompt::provider::calls::{
+    ARGUMENTS, ERRORS, IDS, NAMES, OPEN_WEBUI_INTERPRETER, RESULTS,
+};
 use crate::prompt::provider::fields::{Fields, is_error, is_filled};
 use crate::prompt::provider::other::Other;
-use crate::prompt::provider::payload::{Arguments, Block, Blocks, Call, CallId};
+use crate::prompt::provider::payload::{Arguments, Block, Blocks, Call, CallId, CallResult};
 use crate::prompt::provider::sequence::indented;
 use crate::prompt::provider::speakers::{
     SPEAKERS, Said, Speaker, by_type, named, role_or_name, speaker_of,
@@ -82,6 +84,7 @@ pub(super) fn form_of(kind: &str) -> Option<Form> {
         | "builtin-tool-return"
         | "retry-prompt"
         | "program_output" => Form::Result,
+        OPEN_WEBUI_INTERPRETER => Form::Call,
         // Those of tools that a provider runs are named by them: `mcp_tool_result`.
         kind if kind.ends_with("tool_result") || kind.ends_with("_call_output") => Form::Result,
         kind if kind.ends_with("_call") => Form::Call,
@@ -418,8 +421,10 @@ impl<'c> Reader<'c> {
         if let Some(text) = block.text("text").filter(|_| !block.is_true(&["thought"])) {
             blocks.push(Block::Text(text.into()));
         }
-        if is_of_mcp(block) {
-            blocks.push(self.result(&[block], &RESULTS, block.id(&IDS)));
+        if is_of_mcp(block)
+            && let Block::Result(result) = self.result(&[block], &RESULTS, block.id(&IDS))
+        {
+            blocks.push(Block::Result(CallResult { text: self.object_text(block), ..result }));
         }
         if let Some((key, file)) = FILE_KEYS.iter().find_map(|key| Some((key, block.object(key)?)))
         {

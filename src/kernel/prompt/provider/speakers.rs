@@ -132,6 +132,9 @@ impl Reader<'_> {
                 text
             }
             Block::Other(other) if other.is_thought() => return block,
+            Block::Other(other) if other.is_known() => {
+                other.described(self.check_interrupts).into()
+            }
             Block::Other(other) => self.result_text(other.json),
             Block::Result(_) => return block,
         };
