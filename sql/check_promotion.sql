@@ -78,7 +78,8 @@ BEGIN
         UNION ALL
         SELECT 'foreign_triggers', h.place, h.triggers,
                format('SELECT pg_catalog.pg_get_triggerdef(g.oid) FROM pg_catalog.pg_trigger AS g WHERE g.tgrelid'
-                      ' OPERATOR(pg_catalog.=) %L::pg_catalog.regclass AND NOT g.tgisinternal;', h.place)
+                      ' OPERATOR(pg_catalog.=) %L::pg_catalog.regclass AND NOT g.tgisinternal'
+                      ' ORDER BY g.tgname;', h.place)
         FROM (SELECT p.oid::regclass AS place,
                      string_agg(format('%I %s', g.tgname, o.why), ', ' ORDER BY g.tgname) AS triggers
               FROM place AS p

@@ -89,7 +89,8 @@ fn no_function_takes_or_gives_bytes_but_those_of_documents() {
     let row = setup.superuser().query_one(functions, &[]).unwrap();
     let sending = "graph_kernel.bound_relation_send(graph_kernel.bound_relation), \
                    chunking_policy_send(chunking_policy), graph_document_bytes(json), \
-                   graph_document_json(bytea), graph_kernel.name_of(bytea), graph_kernel.secret_send(graph_kernel.secret), \
+                   graph_document_json(bytea), graph_kernel.name_of(bytea), \
+                   graph_kernel.secret_send(graph_kernel.secret), \
                    slice_policy_send(slice_policy)";
     assert_eq!(row.get::<_, &str>(0), sending);
 }

@@ -1325,7 +1325,10 @@ fn bytes_that_a_tool_returns_are_not_sent() {
 /// whether it failed.
 #[test]
 fn answers_of_the_model_context_protocol_are_sent_once() {
-    let answer = |content: &str, structured: Value, is_error: bool| json!({ "content": [{ "type": "text", "text": content }], "structuredContent": structured, "isError": is_error });
+    let answer = |content: &str, structured: Value, is_error: bool| {
+        json!({ "content": [{ "type": "text", "text": content }],
+                "structuredContent": structured, "isError": is_error })
+    };
     for (answer, expected) in [
         (answer("{\n  \"t\": 22\n}", json!({ "t": 22 }), false), "{\n  \"t\": 22\n}"),
         (answer("sunny", json!({ "result": "sunny" }), false), "sunny"),
@@ -1424,7 +1427,8 @@ fn data_of_a_tool_with_the_type_of_a_block_are_sent_whole() {
         json!([{ "id": "WORD1", "parts": [{ "text": "WORD2" }] }, { "id": "WORD3", "parts": [{ "text": "n" }] }]),
         json!({ "type": "tool", "name": "WORD1", "content": "WORD2", "id": "WORD3" }),
         json!({ "content": [{ "name": "WORD1" }], "isError": false, "page": "WORD2", "total": "WORD3" }),
-        json!({ "content": [{ "type": "text", "text": "WORD1" }], "structuredContent": { "k": ["WORD2", "WORD3"] } }),
+        json!({ "content": [{ "type": "text", "text": "WORD1" }],
+                "structuredContent": { "k": ["WORD2", "WORD3"] } }),
         json!([{ "type": "phone_call", "call_id": "WORD1", "from": "WORD2", "duration": "WORD3" }]),
         json!({ "type": "api_call", "name": "WORD1", "operation": "WORD2", "status": "WORD3" }),
         json!([{ "type": "program_output", "exit_code": "WORD1", "stdout": "WORD2", "x": "WORD3" }]),
@@ -1432,7 +1436,8 @@ fn data_of_a_tool_with_the_type_of_a_block_are_sent_whole() {
                  "output": "WORD3" }]),
         json!([{ "functionCall": { "name": "WORD1", "args": {} }, "note": "WORD2", "WORD3": false }]),
         json!({ "content": [{ "type": "text", "text": "WORD1" }], "WORD2": false, "WORD3": false }),
-        json!([{ "type": "text", "text": "WORD1", "WORD2": false }, { "role": "user", "content": "a", "WORD3": false }]),
+        json!([{ "type": "text", "text": "WORD1", "WORD2": false },
+               { "role": "user", "content": "a", "WORD3": false }]),
         json!({ "output": "WORD1", "WORD2": false, "WORD3": false }),
     ] {
         for (role, payload) in [

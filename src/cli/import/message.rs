@@ -694,7 +694,8 @@ mod tests {
     fn all_that_an_interpreter_has_put_out_is_kept() {
         let blocks = json!([
             {"type": "tool_call", "tool_call": {"id": "c", "type": "code_interpreter",
-             "code_interpreter": {"input": "CODE", "outputs": [{ "type": "logs", "logs": "LOG" }, { "type": "image", "url": "https://e/" }]}}},
+             "code_interpreter": {"input": "CODE", "outputs": [{ "type": "logs", "logs": "LOG" },
+              { "type": "image", "url": "https://e/" }]}}},
             {"type": CODE_INTERPRETER, "id": "d", "code": "1",
              "output": {"stdout": "OUT", "stderr": "ERR", "result": "RES"}},
             {"type": CODE_INTERPRETER, "id": "e", "code": "2",
