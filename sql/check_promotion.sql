@@ -103,7 +103,7 @@ BEGIN
                                      AND t.typowner <> p.relowner AND t.typowner <> ALL (superusers))
                           THEN 'with WHEN'
                       WHEN p.is_written THEN 'on a table that needs none'
-                      WHEN f.oid = '@extschema@.graph_content_hash_trigger()'::regprocedure
+                      WHEN f.oid = to_regprocedure(graph_kernel.own_name('graph_content_hash_trigger') || '()')
                           THEN CASE WHEN given.arguments <> hashing THEN 'with arguments' END
                       WHEN f.oid NOT IN ('tsvector_update_trigger()'::regprocedure,
                                          'tsvector_update_trigger_column()'::regprocedure)
