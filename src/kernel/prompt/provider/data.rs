@@ -113,6 +113,8 @@ const FORM_KEYS: [&[&str]; 12] = [
 
 /// What stands for bytes.
 const BYTES: &str = "[bytes]";
+/// How deep providers put them into a file. What is nested deeper would be looked through once a level.
+const FILE_LEVELS: u32 = 2;
 /// Shorter ones are sent.
 const MIN_BYTES: usize = 1024;
 
@@ -198,7 +200,7 @@ impl Reader<'_> {
             JsonValue::Object(entries) => {
                 let inner = |(key, value): &(Cow<'a, str>, JsonValue<'a>)| {
                     let is_long = as_text(value).is_some_and(|text| text.len() > MIN_BYTES);
-                    let value = match is_long && has_bytes(key, value) {
+                    let value = match is_long && has_bytes(key, value, 0) {
                         true => JsonValue::String(BYTES.into()),
                         false => self.without_files(value),
                     };
@@ -257,22 +259,24 @@ fn has_others(object: Fields<'_>, keys: &[&[&str]]) -> bool {
 fn is_file(json: &JsonValue<'_>) -> bool {
     Fields::of(json).is_some_and(|object| {
         type_of(object.0).and_then(form_of) == Some(Form::File)
-            && FILES.iter().any(|key| object.get(key).is_some_and(|file| has_bytes(key, file)))
+            && FILES
+                .iter()
+                .any(|key| object.get(key).is_some_and(|file| has_bytes(key, file, FILE_LEVELS)))
             && !has_others(object, &[&FILES, &KINDS, &FILE_NAMES, &MARKS])
     })
 }
 
-/// Whether a value under a key is bytes, or has some: a text of base64 or a `data:` URL, or of a document its text. An
-/// address is data by itself.
-fn has_bytes(key: &str, value: &JsonValue<'_>) -> bool {
+/// Whether a value under a key is bytes, or has some so many levels deep: a text of base64 or a `data:` URL, or of a
+/// document its text. An address is data by itself.
+fn has_bytes(key: &str, value: &JsonValue<'_>, levels: u32) -> bool {
     match value {
         JsonValue::String(text) => {
             is_data_url(text) || BYTES_KEYS.contains(&key) && text.bytes().all(is_base64)
         }
-        JsonValue::Object(entries) => {
+        JsonValue::Object(entries) if levels > 0 => {
             let kind = Entries(entries).text("type");
             key == "source" && matches!(kind, Some("base64" | "text" | "content"))
-                || entries.iter().any(|(key, value)| has_bytes(key, value))
+                || entries.iter().any(|(key, value)| has_bytes(key, value, levels - 1))
         }
         _ => false,
     }
