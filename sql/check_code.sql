@@ -27,32 +27,47 @@ BEGIN
                       WHERE g.tgrelid = p.rel AND g.tgname = t.name AND g.tgenabled = 'A');
 
     -- Planning a query on a table already runs these functions on constants: in an index expression, an index
-    -- predicate, expressions of statistics and of a partition key, a CHECK constraint under constraint_exclusion.
+    -- predicate, expressions of statistics and of a partition key, a CHECK constraint under constraint_exclusion. Where
+    -- the library writes, defaults, generated columns and constraints of domains run too.
     RETURN QUERY
-    WITH beside (oid) AS (
-        SELECT s.store::oid FROM graph_kernel.store_binding AS s WHERE s.name = check_code.name
-        UNION SELECT b.traces::oid FROM graph_kernel.trace_binding AS b
-        UNION SELECT b.events::oid FROM graph_kernel.recorder_binding AS b
-        UNION SELECT t.place::oid FROM graph_kernel.promoting_tables(check_code.name) AS t WHERE t.is_read
+    WITH RECURSIVE used (oid, is_inserted) AS (
+        SELECT o.oid::oid, false FROM unnest(tables) AS o (oid)
+        UNION SELECT s.store::oid, true FROM graph_kernel.store_binding AS s WHERE s.name = check_code.name
+        UNION SELECT b.traces::oid, true FROM graph_kernel.trace_binding AS b
+        UNION SELECT b.events::oid, false FROM graph_kernel.recorder_binding AS b
+        UNION SELECT t.place::oid, false FROM graph_kernel.promoting_tables(check_code.name) AS t WHERE t.is_read
+    ), places (oid, is_inserted) AS (
+        SELECT u.oid, u.is_inserted FROM used AS u
+        UNION SELECT l.relid::oid, u.is_inserted FROM used AS u CROSS JOIN LATERAL pg_partition_tree(u.oid) AS l
+    ), types (place, oid) AS (
+        SELECT p.oid, a.atttypid FROM places AS p JOIN pg_attribute AS a ON a.attrelid = p.oid AND a.attnum > 0
+        UNION
+        SELECT t.place, b.oid
+        FROM types AS t JOIN pg_type AS y ON y.oid = t.oid
+        CROSS JOIN LATERAL (VALUES (y.typbasetype), (y.typelem)) AS b (oid)
+        WHERE b.oid >= 16384
     )
     SELECT 'user_functions', count(*) = 0, count(*),
-           'functions of users in indexes, statistics, partition keys and CHECK constraints: they run with the'
-           ' rights of the role that reads' || coalesce(': ' || string_agg(u.what, ', ' ORDER BY u.what), ''),
+           'functions of users in indexes, constraints, defaults and the like: they run with the rights of the role'
+           ' that reads or writes'
+           || coalesce(': ' || string_agg(u.what, ', ' ORDER BY u.what), ''),
            string_agg(DISTINCT format('SELECT pg_catalog.pg_get_functiondef(%L::pg_catalog.regprocedure);',
                                       graph_kernel.function_name(u.fn)), ' ')
     FROM (
         SELECT DISTINCT format('%s in %s', coalesce(o.oprcode::oid, p.oid)::regprocedure,
                                pg_describe_object(d.classid, d.objid, 0)) AS what,
                coalesce(o.oprcode::oid, p.oid)::regprocedure AS fn
-        FROM (SELECT o.oid FROM unnest(tables) AS o (oid)
-              UNION SELECT l.relid FROM unnest(tables) AS o (oid) CROSS JOIN LATERAL pg_partition_tree(o.oid) AS l
-              UNION SELECT b.oid FROM beside AS b
-              UNION SELECT l.relid FROM beside AS b CROSS JOIN LATERAL pg_partition_tree(b.oid) AS l) AS r
+        FROM places AS r
         CROSS JOIN LATERAL (
             SELECT 'pg_class'::regclass AS classid, r.oid::oid AS objid
             UNION ALL SELECT 'pg_class'::regclass, i.indexrelid FROM pg_index AS i WHERE i.indrelid = r.oid
             UNION ALL SELECT 'pg_constraint'::regclass, k.oid FROM pg_constraint AS k WHERE k.conrelid = r.oid
             UNION ALL SELECT 'pg_statistic_ext'::regclass, s.oid FROM pg_statistic_ext AS s WHERE s.stxrelid = r.oid
+            UNION ALL SELECT 'pg_attrdef'::regclass, v.oid
+                      FROM pg_attrdef AS v JOIN pg_attribute AS a ON a.attrelid = v.adrelid AND a.attnum = v.adnum
+                      WHERE v.adrelid = r.oid AND (r.is_inserted OR a.attgenerated <> '')
+            UNION ALL SELECT 'pg_constraint'::regclass, k.oid
+                      FROM types AS t JOIN pg_constraint AS k ON k.contypid = t.oid WHERE t.place = r.oid
         ) AS part
         JOIN pg_depend AS d ON d.classid = part.classid AND d.objid = part.objid AND d.objsubid = 0
         LEFT JOIN pg_proc AS p ON d.refclassid = 'pg_proc'::regclass AND p.oid = d.refobjid

@@ -67,9 +67,18 @@ BEGIN ATOMIC
     DELETE FROM graph_kernel.word_counts AS c WHERE c.turns = $1 AND c.attribute = $2;
     INSERT INTO graph_kernel.word_counts (turns, attribute, lexeme, turn_count)
     SELECT $1, $2, c.lexeme, c.turn_count::bigint FROM jsonb_each_text($5) AS c (lexeme, turn_count);
-    -- Of tables that were dropped.
-    DELETE FROM graph_kernel.word_counts AS c WHERE NOT EXISTS (SELECT FROM pg_class AS r WHERE r.oid = c.turns);
-    DELETE FROM graph_kernel.word_totals AS t WHERE NOT EXISTS (SELECT FROM pg_class AS r WHERE r.oid = t.turns);
+    -- Of tables that were dropped. Another call may be deleting them: it is not waited for.
+    WITH dropped AS (
+        SELECT t.turns, t.attribute
+        FROM graph_kernel.word_totals AS t
+        WHERE NOT EXISTS (SELECT FROM pg_class AS r WHERE r.oid = t.turns)
+        FOR UPDATE OF t SKIP LOCKED
+    ), counts AS (
+        DELETE FROM graph_kernel.word_counts AS c USING dropped AS d
+        WHERE c.turns = d.turns AND c.attribute = d.attribute
+    )
+    DELETE FROM graph_kernel.word_totals AS t USING dropped AS d
+    WHERE t.turns = d.turns AND t.attribute = d.attribute;
 END;
 COMMENT ON FUNCTION graph_kernel.store_word_counts(oid, integer, bigint, bigint, jsonb) IS
     'refresh_words, for its caller';

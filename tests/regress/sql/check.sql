@@ -105,6 +105,19 @@ CREATE INDEX watched_role ON watched_0 USING gin (to_tsvector('english', mine(ro
 ALTER TABLE watched_0 ADD CONSTRAINT watched_check CHECK (id === id);
 CREATE STATISTICS watched_statistics ON mine(session_id), id FROM watched_0;
 SELECT ok, count, detail, hint FROM graph_check() WHERE check_name = 'user_functions';
+-- And those that run where the library writes.
+BEGIN;
+CREATE DOMAIN name_of_watched AS text;
+CREATE DOMAIN short_name AS name_of_watched;
+SELECT graph_kernel.create_slice_store();
+SELECT graph_kernel.bind_store('slice_store');
+ALTER TABLE slice_store ADD name short_name, ADD of_default text DEFAULT pg_catalog.now()::text;
+ALTER TABLE watched ADD of_default boolean DEFAULT mine(''), ADD made boolean GENERATED ALWAYS AS (mine_too(id, id)) STORED;
+SELECT count, detail FROM graph_check() WHERE check_name = 'user_functions';
+ALTER DOMAIN name_of_watched ADD CONSTRAINT of_name CHECK (mine(VALUE));
+ALTER TABLE slice_store ALTER of_default SET DEFAULT mine('')::text;
+SELECT count, detail FROM graph_check() WHERE check_name = 'user_functions';
+ROLLBACK;
 SELECT graph_kernel.unbind_tables();
 DROP TABLE watched;
 DROP OPERATOR === (uuid, uuid);
