@@ -9,4 +9,6 @@ SELECT {s.key}, CASE WHEN pg_catalog.octet_length({s.document}) OPERATOR(pg_cata
        {s.checked_at} IS NULL AND {s.status} IS NULL AND {s.superseded_by} IS NULL
        OR {s.checked_at} IS NOT NULL AND {s.status} IS NOT NULL AND {s.checked_at} OPERATOR(pg_catalog.<=)
           (pg_catalog.clock_timestamp() OPERATOR(pg_catalog.+) '1 second'::pg_catalog.interval)
+          AND ({s.superseded_by} IS NULL
+               OR ({s.superseded_by}) COLLATE pg_catalog."C" OPERATOR(pg_catalog.<>) ({s.key}) COLLATE pg_catalog."C")
 FROM {store} AS s

@@ -1,5 +1,5 @@
--- As kept_due.sql, slices that say of themselves that others have taken their place, where these are not there or no
--- time is given: whoever may insert may write so. No index has them.
+-- As kept_due.sql, slices that say of themselves that others have taken their place, where these are not there or are
+-- themselves, or no time is given: whoever may insert may write so. No index has them.
 SELECT {s.key}, CASE WHEN pg_catalog.octet_length({s.document}) OPERATOR(pg_catalog.<=) 67125248 THEN {s.document} END
 FROM {store} AS s
 WHERE {s.graph} OPERATOR(pg_catalog.=) $1 AND {s.role} OPERATOR(pg_catalog.=) $2
@@ -12,5 +12,6 @@ WHERE {s.graph} OPERATOR(pg_catalog.=) $1 AND {s.role} OPERATOR(pg_catalog.=) $2
            THEN ({s.key}) COLLATE pg_catalog."C" OPERATOR(pg_catalog.~) pg_catalog.repeat('[0-9a-f]', 64) END
   AND ({s.checked_at} IS NULL
        OR NOT EXISTS (SELECT FROM (SELECT {s.key} AS key FROM {store} AS s) AS o
-                      WHERE o.key OPERATOR(pg_catalog.=) ({s.superseded_by}) COLLATE pg_catalog."C"))
+                      WHERE o.key OPERATOR(pg_catalog.=) ({s.superseded_by}) COLLATE pg_catalog."C"
+                        AND o.key OPERATOR(pg_catalog.<>) ({s.key}) COLLATE pg_catalog."C"))
 LIMIT $5

@@ -481,6 +481,28 @@ fn a_server_that_says_nothing_is_not_waited_for_without_end() {
     assert!((9..30).contains(&begun.elapsed().as_secs()));
 }
 
+#[test]
+fn a_server_that_does_not_say_what_it_is_is_not_waited_for_without_end() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || {
+        for client in listener.incoming() {
+            let mut client = client.unwrap();
+            // The password is right, and queries may come.
+            client.write_all(b"R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I").unwrap();
+            thread::spawn(move || std::io::copy(&mut client, &mut std::io::sink()));
+        }
+    });
+    let place = format!(
+        "host=127.0.0.1 port={port} sslmode=disable connect_timeout=2 target_session_attrs=read-write"
+    );
+    let begun = Instant::now();
+    let done = program(&database("undecided")).args(["--database", &place]).output().unwrap();
+    let text = String::from_utf8(done.stderr).unwrap();
+    assert!(text.ends_with("connection timed out\n"), "{text}");
+    assert!((2..30).contains(&begun.elapsed().as_secs()));
+}
+
 /// A socket from which all goes on to the server, until the network fails.
 struct Relay {
     folder: PathBuf,

@@ -100,7 +100,7 @@ await test('the address that is printed opens it, and the token does not stay in
   await page.getByRole('heading', { name: '5 sessions' }).waitFor();
   assert.ok(!page.url().includes('token'));
   assert.equal(await page.locator('#conversations .row').count(), 5);
-  assert.match(await page.locator('#about').textContent(), /graph default · role /);
+  assert.match(await page.locator('#about').textContent(), /graph \u2068default\u2069 · role \u2068/);
 });
 
 await test('without the token it asks for it, and takes it where it is pasted', async () => {

@@ -185,15 +185,18 @@ BEGIN;
 CALL graph_kernel.refresh_kept(1);
 COMMIT;
 \set VERBOSITY default
--- Whoever may insert may say that a slice was taken again: not at a time that has not come, nor by what is not there.
+-- Whoever may insert may say that a slice was taken again: not at a time that has not come, nor by what is not there, nor
+-- by itself.
 SELECT graph_keep(graph_slice(turn(2), '{"max_radius": 3}')) AS early \gset
 SELECT graph_keep(graph_slice(turn(2), '{"max_radius": 4}')) AS gone \gset
+SELECT graph_keep(graph_slice(turn(2), '{"max_radius": 5}')) AS own \gset
 UPDATE slice_store SET checked_at = 'infinity', status = 'identical' WHERE key = :'early';
 UPDATE slice_store SET checked_at = now(), status = 'changed', superseded_by = 'x' WHERE key = :'gone';
+UPDATE slice_store SET checked_at = now(), status = 'changed', superseded_by = key WHERE key = :'own';
 UPDATE memory_turns SET salience_score = 0.21 WHERE id = turn(2);
-SELECT key = :'early' AS early, fault FROM graph_kernel.unfit_documents('default');
+SELECT key = :'early' AS early, key = :'own' AS own, fault FROM graph_kernel.unfit_documents('default') ORDER BY 1;
 CALL graph_kernel.refresh_kept(older_than => '0');
-SELECT key = :'early' AS early, status, checked_at < now() + interval '1 minute' AS checked, superseded_by = 'x' AS by_x FROM slice_store WHERE key IN (:'early', :'gone') ORDER BY 1;
+SELECT key = :'early' AS early, status, checked_at < now() + interval '1 minute' AS checked, superseded_by IN ('x', key) AS by_none FROM slice_store WHERE key IN (:'early', :'gone', :'own') ORDER BY 1;
 SELECT count(*) FROM graph_kernel.unfit_documents('default');
 UPDATE memory_turns SET salience_score = 0.8 WHERE id = turn(2);
 -- Without a store there is nothing.

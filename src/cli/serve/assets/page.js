@@ -1,7 +1,7 @@
 // The state of the page, which stands in its address, and what happens when it changes.
 
 import { ask, setToken, takeToken } from './server.js';
-import { byId, count, h, notice, number, placeOfFocus, refocus, say } from './elements.js';
+import { byId, count, h, isolated, notice, number, placeOfFocus, refocus, say } from './elements.js';
 import * as conversations from './conversations.js';
 import * as documents from './documents.js';
 import * as picture from './picture.js';
@@ -259,7 +259,8 @@ async function start() {
     about = await ask('/page/about');
     byId('entry').hidden = true;
     byId('work').hidden = false;
-    byId('about').textContent = `${about.database} · graph ${about.graph} · role ${about.role} · ${about.version}`;
+    const [database, graph, role] = [about.database, about.graph, about.role].map(isolated);
+    byId('about').textContent = `${database} · graph ${graph} · role ${role} · ${about.version}`;
     await conversations.loadSessions();
     notice(null);
   } catch (error) {

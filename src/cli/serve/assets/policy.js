@@ -1,7 +1,7 @@
 // The policy as controls. What is changed stands beside the name of what it is based on.
 
 import { ask } from './server.js';
-import { byId, h, later, notice, number, say, short, stored } from './elements.js';
+import { byId, h, isolated, later, notice, number, say, short, stored } from './elements.js';
 
 const TEXTS = {
   chat: 'the newest of the conversation, within a budget',
@@ -321,7 +321,7 @@ function whole(policy, page) {
 }
 
 function register(state, about, page) {
-  if (!about.can_register) return h('p', { class: 'hint' }, `The role ${about.role} may not register policies.`);
+  if (!about.can_register) return h('p', { class: 'hint' }, `The role ${isolated(about.role)} may not register policies.`);
   const name = h('input', {
     type: 'text',
     id: 'register-name',
