@@ -192,6 +192,12 @@ install_real() {
   order_script "$(script_in "$1")" "${sudo[@]}"
 }
 
+# What the tests test without the extension. Named together in each call, as Cargo builds what packages depend on anew
+# for each set of them.
+tested_packages=(-p graph_kernel_core -p graph_kernel_cli -p graph_kernel_tests)
+# The program for tests, target/debug/graph-kernel: Cargo builds it for the tests of its package.
+build_program() { cargo test --quiet --no-run "${tested_packages[@]}" --test program; }
+
 # use_server NAME: points psql and the tests at a server that server.sh has started.
 use_server() {
   local run="$base/run/$1-$major"
@@ -210,19 +216,22 @@ upgrade_tests() {
     scripts+=("$(script_in "$server/pg_config")")
     cmp "${scripts[0]}" "${scripts[-1]}"
   done
-  GRAPH_KERNEL_SERVERS="$*" cargo test --no-fail-fast -p graph_kernel_tests --features majors --test upgrade_majors
+  GRAPH_KERNEL_SERVERS="$*" \
+    cargo test --no-fail-fast "${tested_packages[@]}" --features majors --test upgrade_majors
 }
 
 version_of_tree() { sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml; }
 
 check_layers() { "$root/tests/harness/layers.sh"; }
 check_format() { cargo fmt --all --check; }
+# All packages at once, as Cargo checks what they depend on anew for each set of features.
 check_clippy() {
-  cargo clippy --all-targets "${features[@]}" -- -D warnings
-  # Builds for tests alone.
-  cargo clippy --no-default-features --features "pg$major random_limits failing_allocations" -- -D warnings
-  cargo clippy --all-targets --all-features -p graph_kernel_core -p graph_kernel_cli -p graph_kernel_tests -- \
-    -D warnings
+  local tests='graph_kernel_tests/soak graph_kernel_tests/allocations graph_kernel_tests/citus graph_kernel_tests/majors'
+  local kind
+  # The second is of builds for tests alone.
+  for kind in '' 'random_limits failing_allocations'; do
+    cargo clippy --workspace --all-targets --no-default-features --features "pg$major $tests $kind" -- -D warnings
+  done
   # They are built by `make hostile` alone, of sources that change with the program's.
   cargo check --locked --manifest-path tests/fuzz/Cargo.toml --all-targets --target-dir target
 }

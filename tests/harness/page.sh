@@ -33,7 +33,7 @@ drop_database() {
     psql -c "DROP DATABASE IF EXISTS $database WITH (FORCE)" -c 'DROP ROLE IF EXISTS page_reader'
 }
 
-if ! cargo build --quiet -p graph_kernel_cli >"$log" 2>&1; then
+if ! build_program >"$log" 2>&1; then
   cat "$log"
   note 'not ok page: the program builds'
   exit 1

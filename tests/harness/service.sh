@@ -41,7 +41,7 @@ run() {
   fi
 }
 
-cargo build --quiet -p graph_kernel_cli
+build_program
 trap drop_database EXIT
 drop_database
 PGDATABASE=postgres psql -c "CREATE DATABASE $database"

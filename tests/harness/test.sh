@@ -16,7 +16,7 @@ count_regress() {
 # What prints "ok NAME" or "not ok NAME" for each test.
 count_lines() { awk '/^ok / { good++ } /^not ok / { bad++ } END { print good + 0, bad + 0 }' "$1"; }
 
-kernel_tests() { cargo test --no-fail-fast -p graph_kernel_core -p graph_kernel_cli -p graph_kernel_tests; }
+kernel_tests() { cargo test --no-fail-fast "${tested_packages[@]}"; }
 
 # The extension's tests inside a server that cargo pgrx starts itself, on a loopback port.
 pgrx_tests() {
@@ -76,9 +76,9 @@ server_tests() {
     leave=(-- --skip memory:: --skip cancel:: --skip import:: --skip policy_v2::)
   fi
   export CARGO_TARGET_DIR="$root/target"
-  cargo build -p graph_kernel_cli
+  build_program
   export GRAPH_KERNEL_PROGRAM="$CARGO_TARGET_DIR/debug/graph-kernel"
-  run=(cargo test --no-fail-fast -p graph_kernel_tests --features server)
+  run=(cargo test --no-fail-fast "${tested_packages[@]}" --features server)
   # shellcheck disable=SC2046 # words
   "${run[@]}" --no-run $(server_targets)
   "${run[@]}" --test server "${leave[@]}" >"$beside" 2>&1 &
