@@ -39,13 +39,32 @@ BEGIN
     ), places (oid, is_inserted) AS (
         SELECT u.oid, u.is_inserted FROM used AS u
         UNION SELECT l.relid::oid, u.is_inserted FROM used AS u CROSS JOIN LATERAL pg_partition_tree(u.oid) AS l
-    ), types (place, oid) AS (
-        SELECT p.oid, a.atttypid FROM places AS p JOIN pg_attribute AS a ON a.attrelid = p.oid AND a.attnum > 0
+    ), part (class, object) AS (
+        SELECT o.class, o.object
+        FROM places AS r
+        CROSS JOIN LATERAL (
+            SELECT 'pg_class'::regclass::oid AS class, r.oid AS object
+            UNION ALL SELECT 'pg_class'::regclass, i.indexrelid FROM pg_index AS i WHERE i.indrelid = r.oid
+            UNION ALL SELECT 'pg_constraint'::regclass, k.oid FROM pg_constraint AS k WHERE k.conrelid = r.oid
+            UNION ALL SELECT 'pg_statistic_ext'::regclass, s.oid FROM pg_statistic_ext AS s WHERE s.stxrelid = r.oid
+            UNION ALL SELECT 'pg_attrdef'::regclass, v.oid
+                      FROM pg_attrdef AS v JOIN pg_attribute AS a ON a.attrelid = v.adrelid AND a.attnum = v.adnum
+                      WHERE v.adrelid = r.oid AND (r.is_inserted OR a.attgenerated <> '')
+        ) AS o
+        -- The types that they use, whatever those are made of, and the constraints of these.
         UNION
-        SELECT t.place, b.oid
-        FROM types AS t JOIN pg_type AS y ON y.oid = t.oid
-        CROSS JOIN LATERAL (VALUES (y.typbasetype), (y.typelem)) AS b (oid)
-        WHERE b.oid >= 16384
+        SELECT o.class, o.object
+        FROM part AS p
+        CROSS JOIN LATERAL (
+            SELECT d.refclassid AS class, d.refobjid AS object
+            FROM pg_depend AS d
+            WHERE d.classid = p.class AND d.objid = p.object AND d.refclassid = 'pg_type'::regclass
+            UNION ALL SELECT 'pg_class'::regclass, t.typrelid
+                      FROM pg_type AS t
+                      WHERE p.class = 'pg_type'::regclass AND t.oid = p.object AND t.typrelid <> 0
+            UNION ALL SELECT 'pg_constraint'::regclass, k.oid
+                      FROM pg_constraint AS k WHERE p.class = 'pg_type'::regclass AND k.contypid = p.object
+        ) AS o
     )
     SELECT 'user_functions', count(*) = 0, count(*),
            'functions of users in indexes, constraints, defaults and the like: they run with the rights of the role'
@@ -57,19 +76,12 @@ BEGIN
         SELECT DISTINCT format('%s in %s', coalesce(o.oprcode::oid, p.oid)::regprocedure,
                                pg_describe_object(d.classid, d.objid, 0)) AS what,
                coalesce(o.oprcode::oid, p.oid)::regprocedure AS fn
-        FROM places AS r
-        CROSS JOIN LATERAL (
-            SELECT 'pg_class'::regclass AS classid, r.oid::oid AS objid
-            UNION ALL SELECT 'pg_class'::regclass, i.indexrelid FROM pg_index AS i WHERE i.indrelid = r.oid
-            UNION ALL SELECT 'pg_constraint'::regclass, k.oid FROM pg_constraint AS k WHERE k.conrelid = r.oid
-            UNION ALL SELECT 'pg_statistic_ext'::regclass, s.oid FROM pg_statistic_ext AS s WHERE s.stxrelid = r.oid
-            UNION ALL SELECT 'pg_attrdef'::regclass, v.oid
-                      FROM pg_attrdef AS v JOIN pg_attribute AS a ON a.attrelid = v.adrelid AND a.attnum = v.adnum
-                      WHERE v.adrelid = r.oid AND (r.is_inserted OR a.attgenerated <> '')
-            UNION ALL SELECT 'pg_constraint'::regclass, k.oid
-                      FROM types AS t JOIN pg_constraint AS k ON k.contypid = t.oid WHERE t.place = r.oid
-        ) AS part
-        JOIN pg_depend AS d ON d.classid = part.classid AND d.objid = part.objid AND d.objsubid = 0
+        FROM part AS r
+        JOIN pg_depend AS d ON d.classid = r.class AND d.objid = r.object AND d.objsubid = 0
+                           -- Of types only those with a default: all depend on the functions that read and show them.
+                           AND (r.class <> 'pg_type'::regclass
+                                OR EXISTS (SELECT FROM pg_type AS t
+                                           WHERE t.oid = r.object AND t.typdefaultbin IS NOT NULL))
         LEFT JOIN pg_proc AS p ON d.refclassid = 'pg_proc'::regclass AND p.oid = d.refobjid
         LEFT JOIN pg_operator AS o ON d.refclassid = 'pg_operator'::regclass AND o.oid = d.refobjid
         WHERE coalesce(o.oprcode::oid, p.oid) >= 16384

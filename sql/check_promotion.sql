@@ -8,18 +8,15 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     superusers oid[] := ARRAY(SELECT r.oid FROM pg_roles AS r WHERE r.rolsuper);
-    -- The columns that are bound or hold what promotes, and the arguments of the trigger that keeps the hashes, as
-    -- arguments are compared.
-    columns text[] := ARRAY(
-        SELECT encode(convert_to(n.name, 'UTF8'), 'escape')
+    -- The columns that are bound, and the arguments of the trigger that keeps the hashes, as arguments are compared.
+    bound_columns text[] := ARRAY(
+        SELECT encode(replace(c.value, E'\\', E'\\\\')::bytea, 'escape')
         FROM (SELECT c.value FROM jsonb_each_text(graph #> '{turns,columns}') AS c
-              UNION SELECT c.value FROM jsonb_each_text(graph #> '{edges,columns}') AS c
-              UNION SELECT unnest(ARRAY[g.reference, g.document, g.turns]::text[])
-                    FROM graph_kernel.promoting_triggers() AS g) AS n (name)
-        WHERE n.name <> '');
+              UNION SELECT c.value FROM jsonb_each_text(graph #> '{edges,columns}') AS c) AS c
+        WHERE c.value <> '');
     hashing text[] := ARRAY(
-        SELECT encode(convert_to(coalesce(nullif(graph #>> ARRAY['turns', 'columns', n.name], ''), n.name), 'UTF8'),
-                      'escape')
+        SELECT encode(replace(coalesce(nullif(graph #>> ARRAY['turns', 'columns', n.name], ''), n.name),
+                              E'\\', E'\\\\')::bytea, 'escape')
         FROM unnest('{content_text,content_hash}'::text[]) AS n (name));
 BEGIN
     -- In another form a trigger that promotes can be got round. There is one at any time while it is replaced. One
@@ -60,10 +57,16 @@ BEGIN
     ), part (oid, is_written) AS (
         SELECT b.oid, b.is_written FROM bound AS b
         UNION SELECT h.inhrelid, p.is_written FROM part AS p JOIN pg_inherits AS h ON h.inhparent = p.oid
+    ), promoting AS MATERIALIZED (
+        SELECT g.guard, g.place::oid, ARRAY[g.reference, g.document, g.turns]::text[] AS columns
+        FROM graph_kernel.promoting_triggers() AS g
     ), place AS (
-        SELECT r.oid, r.relowner, r.relacl, bool_or(p.is_written) AS is_written
-        FROM (SELECT p.oid, p.is_written FROM part AS p
-              UNION SELECT g.place::oid, false FROM graph_kernel.promoting_triggers() AS g) AS p
+        SELECT r.oid, r.relowner, r.relacl, bool_or(p.is_written) AS is_written,
+               array_agg(DISTINCT p.argument) FILTER (WHERE p.argument IS NOT NULL) AS held
+        FROM (SELECT p.oid, p.is_written, c.argument
+              FROM part AS p LEFT JOIN unnest(bound_columns) AS c (argument) ON true
+              UNION ALL SELECT g.place, false, encode(replace(c.name, E'\\', E'\\\\')::bytea, 'escape')
+                        FROM promoting AS g CROSS JOIN unnest(g.columns) AS c (name)) AS p
         JOIN pg_class AS r ON r.oid = p.oid
         GROUP BY r.oid
     ), found (check_name, place, whose, hint) AS (
@@ -85,12 +88,20 @@ BEGIN
               FROM place AS p
               JOIN pg_trigger AS g ON g.tgrelid = p.oid AND NOT g.tgisinternal AND g.tgenabled <> 'D'
               JOIN pg_proc AS f ON f.oid = g.tgfoid
+              -- What is longer than those who use it would write is not looked into: strangers choose its length.
+              CROSS JOIN LATERAL (
+                  SELECT CASE WHEN octet_length(g.tgargs) <= 8192
+                              THEN (string_to_array(encode(g.tgargs, 'escape'), E'\\000'))[:g.tgnargs] END AS arguments,
+                         CASE WHEN pg_column_size(g.tgqual) > 8192 THEN true
+                              ELSE octet_length(g.tgqual::text) > 100000 END AS is_long
+              ) AS given
               -- Nothing says who has made a trigger. What WHEN calls runs as what the trigger calls. Some of the
               -- server's own functions run the SQL that they are given; none that is immutable does.
               CROSS JOIN LATERAL (
                   SELECT CASE
                       WHEN f.proowner <> p.relowner AND f.proowner <> ALL (superusers)
                           THEN format('of %s', f.proowner::regrole)
+                      WHEN given.is_long THEN 'with WHEN'
                       WHEN EXISTS (SELECT FROM regexp_matches(g.tgqual::text, ':[a-z]*funcid ([0-9]+)', 'g')
                                             AS m (called)
                                    JOIN pg_proc AS w ON w.oid = m.called[1]::oid
@@ -104,16 +115,15 @@ BEGIN
                           THEN 'with WHEN'
                       WHEN p.is_written THEN 'on a table that needs none'
                       WHEN f.oid = to_regprocedure(graph_kernel.own_name('graph_content_hash_trigger') || '()')
-                          THEN CASE WHEN given.arguments <> hashing THEN 'with arguments' END
+                          THEN CASE WHEN g.tgtype <> 23 OR g.tgattr::text <> '' OR g.tgqual IS NOT NULL
+                                        THEN 'not BEFORE INSERT OR UPDATE FOR EACH ROW'
+                                    WHEN given.arguments IS DISTINCT FROM hashing THEN 'with arguments' END
                       WHEN f.oid NOT IN ('tsvector_update_trigger()'::regprocedure,
                                          'tsvector_update_trigger_column()'::regprocedure)
-                       AND given.arguments && columns THEN 'with arguments'
+                       AND coalesce(given.arguments && p.held, given.arguments IS NULL) THEN 'with arguments'
                   END AS why
-                  FROM (SELECT array_remove(string_to_array(encode(g.tgargs, 'escape'), chr(92) || '000'), ''))
-                           AS given (arguments)
               ) AS o
-              WHERE o.why IS NOT NULL
-                AND NOT EXISTS (SELECT FROM graph_kernel.promoting_triggers() AS own WHERE own.guard = g.oid)
+              WHERE o.why IS NOT NULL AND (p.is_written OR g.oid NOT IN (SELECT w.guard FROM promoting AS w))
               GROUP BY p.oid) AS h
     )
     SELECT c.check_name, f.place IS NULL, count(f.place) OVER (PARTITION BY c.check_name, f.place),

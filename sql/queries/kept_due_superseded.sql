@@ -10,8 +10,8 @@ WHERE {s.graph} OPERATOR(pg_catalog.=) $1 AND {s.role} OPERATOR(pg_catalog.=) $2
                     (pg_catalog.clock_timestamp() OPERATOR(pg_catalog.+) '1 second'::pg_catalog.interval))
                 AND pg_catalog.octet_length({s.key}) OPERATOR(pg_catalog.=) 64
            THEN ({s.key}) COLLATE pg_catalog."C" OPERATOR(pg_catalog.~) pg_catalog.repeat('[0-9a-f]', 64) END
-  AND ({s.checked_at} IS NULL
-       OR NOT EXISTS (SELECT FROM (SELECT {s.key} AS key FROM {store} AS s) AS o
-                      WHERE o.key OPERATOR(pg_catalog.=) ({s.superseded_by}) COLLATE pg_catalog."C"
-                        AND o.key OPERATOR(pg_catalog.<>) ({s.key}) COLLATE pg_catalog."C"))
+  AND NOT EXISTS (SELECT FROM (SELECT {s.key} AS key FROM {store} AS s) AS o
+                  WHERE o.key OPERATOR(pg_catalog.=) ({s.superseded_by}) COLLATE pg_catalog."C"
+                    AND o.key OPERATOR(pg_catalog.<>) ({s.key}) COLLATE pg_catalog."C"
+                    AND {s.checked_at} IS NOT NULL)
 LIMIT $5

@@ -914,6 +914,9 @@ fn one_name_or_one_row_hides_no_other_finding() {
                                     name, 'BEGIN RETURN $1; END');
                      EXECUTE format('CREATE POLICY %1$I ON memory_turns USING (%1$I())', name);
                      EXECUTE format('CREATE STATISTICS %1$I ON (%1$I(role)) FROM memory_turns', name);
+                     EXECUTE format('CREATE TABLE %1$I (%1$I uuid, slice json)', name);
+                     EXECUTE format('CREATE TRIGGER %1$I AFTER INSERT ON %1$I FOR EACH ROW
+                                     EXECUTE FUNCTION graph_require_admissible(%2$L, %1$L)', name, 'slice');
                  END $$"
             ))
             .unwrap();

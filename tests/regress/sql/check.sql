@@ -116,6 +116,11 @@ ALTER TABLE watched ADD of_default boolean DEFAULT mine(''), ADD made boolean GE
 SELECT count, detail FROM graph_check() WHERE check_name = 'user_functions';
 ALTER DOMAIN name_of_watched ADD CONSTRAINT of_name CHECK (mine(VALUE));
 ALTER TABLE slice_store ALTER of_default SET DEFAULT mine('')::text;
+-- Also by what an expression or a type is made of.
+CREATE DOMAIN own_number AS int CHECK (VALUE > 0 AND mine(''));
+CREATE DOMAIN of_default AS text DEFAULT mine('')::text;
+CREATE TYPE pair AS (one own_number, two int);
+ALTER TABLE slice_store ADD inner_one text DEFAULT (ROW(1, 2)::pair)::text, ADD other of_default;
 SELECT count, detail FROM graph_check() WHERE check_name = 'user_functions';
 ROLLBACK;
 SELECT graph_kernel.unbind_tables();

@@ -199,8 +199,24 @@ CALL graph_kernel.refresh_kept(older_than => '0');
 SELECT key = :'early' AS early, status, checked_at < now() + interval '1 minute' AS checked, superseded_by IN ('x', key) AS by_none FROM slice_store WHERE key IN (:'early', :'gone', :'own') ORDER BY 1;
 SELECT count(*) FROM graph_kernel.unfit_documents('default');
 UPDATE memory_turns SET salience_score = 0.8 WHERE id = turn(2);
+-- Many that were taken again, in a store whose keys have another collation, cost no more than their number.
+CREATE TABLE plain_store (LIKE slice_store);
+ALTER TABLE plain_store ALTER key TYPE text COLLATE "default", ADD PRIMARY KEY (key);
+SELECT graph_kernel.bind_store('plain_store');
+SELECT graph_keep(graph_slice(turn(2))) IS NOT NULL AS kept;
+INSERT INTO plain_store
+SELECT encode(sha256(i::text::bytea), 'hex'), '\x00', kind, graph, role, rls, anchor, turns, kept_by, kept_at, now() - interval '1 day', 'changed', key
+FROM plain_store, generate_series(1, 30000) AS i;
+ANALYZE plain_store;
+SET work_mem = '64kB';
+SET statement_timeout = '20s';
+CALL graph_kernel.refresh_kept();
+RESET statement_timeout;
+RESET work_mem;
+SELECT count(*) FROM plain_store WHERE checked_at > now() - interval '1 hour';
 -- Without a store there is nothing.
 SELECT graph_kernel.unbind_store();
+DROP TABLE plain_store;
 SELECT count(*) FROM graph_kernel.kept;
 CALL graph_kernel.refresh_kept();
 DROP VIEW shown;

@@ -202,6 +202,22 @@ CREATE TRIGGER g_hash BEFORE UPDATE ON memory_turns FOR EACH ROW EXECUTE FUNCTIO
 CREATE TRIGGER h_column BEFORE UPDATE ON memory_turns FOR EACH ROW EXECUTE FUNCTION set_column('role');
 CREATE TRIGGER i_store BEFORE INSERT ON slice_store FOR EACH ROW EXECUTE FUNCTION graph_content_hash_trigger('kept_by', 'key');
 CREATE TRIGGER j_column BEFORE INSERT ON noted FOR EACH ROW EXECUTE FUNCTION set_column('slice');
+CREATE TRIGGER o_form BEFORE INSERT OR UPDATE ON memory_turns FOR EACH ROW WHEN (false) EXECUTE FUNCTION graph_content_hash_trigger('content_text', 'content_hash');
+CREATE TRIGGER p_empty BEFORE INSERT OR UPDATE ON memory_turns FOR EACH ROW EXECUTE FUNCTION graph_content_hash_trigger('content_text', 'content_hash', '');
+CREATE CONSTRAINT TRIGGER q_store AFTER INSERT OR UPDATE ON slice_store NOT DEFERRABLE FOR EACH ROW EXECUTE FUNCTION graph_require_admissible('kept_by', 'turns');
+-- What is long is named without a look at it.
+DO $$
+BEGIN
+    EXECUTE format('CREATE TRIGGER r_long BEFORE UPDATE ON atoms FOR EACH ROW WHEN (NEW.statement <> %L) EXECUTE FUNCTION suppress_redundant_updates_trigger()',
+                   (SELECT string_agg(md5(i::text), '') FROM generate_series(1, 1000) AS i));
+    EXECUTE format('CREATE TRIGGER s_long BEFORE UPDATE ON atoms FOR EACH ROW WHEN (NEW.statement <> %L) EXECUTE FUNCTION suppress_redundant_updates_trigger()',
+                   repeat('x', 100000));
+    EXECUTE format('CREATE TRIGGER t_long BEFORE UPDATE ON atoms FOR EACH ROW EXECUTE FUNCTION set_column(%L, %L)',
+                   'statement', repeat('x', 9000));
+END $$;
+-- The columns of a stranger's own table are not those of others.
+CREATE TABLE regress_theirs.promoted (noted json, changed uuid);
+CREATE CONSTRAINT TRIGGER p AFTER INSERT OR UPDATE ON regress_theirs.promoted NOT DEFERRABLE FOR EACH ROW EXECUTE FUNCTION graph_require_admissible('noted', 'changed');
 RESET ROLE;
 CREATE TRIGGER k_fit BEFORE UPDATE ON memory_turns FOR EACH ROW WHEN (OLD.* IS DISTINCT FROM NEW.* AND pg_trigger_depth() < 3) EXECUTE FUNCTION suppress_redundant_updates_trigger();
 CREATE TRIGGER l_fit BEFORE UPDATE ON noted FOR EACH ROW WHEN (OLD.noted = ANY ('{a,b}')) EXECUTE FUNCTION set_column('changed');
@@ -216,6 +232,11 @@ DROP TABLE noted;
 DROP FUNCTION set_column CASCADE;
 DROP FUNCTION nothing;
 DROP TRIGGER g_hash ON memory_turns;
+DROP TRIGGER o_form ON memory_turns;
+DROP TRIGGER p_empty ON memory_turns;
+DROP TRIGGER q_store ON slice_store;
+DROP TRIGGER r_long ON atoms;
+DROP TRIGGER s_long ON atoms;
 DROP TRIGGER i_store ON slice_store;
 DROP TRIGGER e_given ON memory_turns;
 DROP TRIGGER k_fit ON memory_turns;
