@@ -4,6 +4,7 @@
 # slices say (tests/clients/applications/NAME.sql and .out). What cannot be had is SKIPPED. The same over the tables of
 # tests/server/applications where they hold the same rows. The server is that of PG*. Prints a line "ok NAME" or
 # "not ok NAME" for each. After BUDGET seconds, 420 unless told, nothing more is installed: what is missing is SKIPPED.
+# applications.sh get: installs the packages alone.
 . "$(dirname "$0")/common.sh"
 
 folder="$root/tests/clients/applications"
@@ -185,13 +186,27 @@ bound() {
   check "$2"
 }
 
+# package_of CHECK: what makes the tables of a check, where a registry has it. Channels are a part of Open WebUI.
+package_of() {
+  local name=${1##*/}
+  name=${name%.sql} name=${name%_channels}
+  if [[ $(type -t "get_$name") ]]; then note "$name"; fi
+}
+
+if [[ ${1:-} == get ]]; then
+  for check in "$folder"/*.sql; do
+    package=$(package_of "$check")
+    if [[ $package ]]; then get "$package"; fi
+  done
+  exit
+fi
+
 trap drop_database EXIT
 for check in "$folder"/*.sql; do
   name=${check##*/} name=${name%.sql}
   if (($# > 0)) && [[ " $* " != *" $name "* ]]; then continue; fi
-  # Channels are a part of Open WebUI.
-  package=${name%_channels}
-  if [[ $(type -t "get_$package") ]]; then
+  package=$(package_of "$check")
+  if [[ $package ]]; then
     get "$package"
     if ((failed == 0)); then application "$name" 'tables of its package' write_rows "$package"; fi
   else

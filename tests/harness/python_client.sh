@@ -2,6 +2,7 @@
 # python_client.sh: runs the tests of clients/python in a database of its own on the server that PG* names, with the
 # sample and its embeddings. Prints a line "ok NAME" or "not ok NAME" for each; what cannot be had is SKIPPED.
 # python_client.sh lint: ruff, mypy, and whether the face without coroutines is made of the other; needs no server.
+# python_client.sh get: installs what the tests need; needs no server.
 . "$(dirname "$0")/common.sh"
 
 client="$root/clients/python"
@@ -53,11 +54,21 @@ lint() {
     "$environment/bin/python" make_sync.py --check)
 }
 
+adapters=(langchain langgraph openai_agents pydantic_ai llama_index google_adk)
+# packages_of ADAPTER: the environment that it is tested in.
+packages_of() { note "python_${1/langgraph/langchain}"; } # langchain's has both
+
 if ! get python_client 'client for Python'; then exit 0; fi
-if [[ ${1:-} == lint ]]; then
-  lint
-  exit
-fi
+case ${1:-} in
+  lint)
+    lint
+    exit
+    ;;
+  get)
+    for adapter in "${adapters[@]}"; do get "$(packages_of "$adapter")" "client for Python: $adapter" || true; done
+    exit
+    ;;
+esac
 
 database=gk_python
 bindir=${GRAPH_KERNEL_BINDIR:?start a server and call use_server first}
@@ -103,8 +114,8 @@ trap drop_database EXIT
 export PGDATABASE=$database
 make_database
 tests 'real[]' python_client tests
-for adapter in langchain langgraph openai_agents pydantic_ai llama_index google_adk; do
-  packages="python_${adapter/langgraph/langchain}" # which has both
+for adapter in "${adapters[@]}"; do
+  packages=$(packages_of "$adapter")
   if get "$packages" "client for Python: $adapter"; then
     tests 'its package' "$packages" "tests/adapters/test_$adapter.py"
     types "$adapter" "$packages"

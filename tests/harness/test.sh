@@ -68,12 +68,14 @@ server_targets() {
 }
 # They compile nothing of PostgreSQL, so one build serves every major. Some run the program. The largest runs beside the
 # others, as the last tests of a program leave processors idle; server_alone runs when these have ended. What takes
-# minutes and depends least on the server is tested on the first and the last major: limits of memory, cancelled
-# statements, imports, and the vectors of v2 (those of v1 are sliced on each).
+# minutes and depends little on the server is tested on the first and the last major: limits of memory, cancelled
+# statements, the service, and the vectors of v2 (those of v1 are sliced on each); what depends least, on the first:
+# imports, and the memory that results take.
 server_tests() {
   local run status=0 beside="$logs/beside-$major.log" leave=()
+  if [[ ! $first ]]; then leave=(-- --skip import:: --skip memory::); fi
   if [[ ! $first && ! $last ]]; then
-    leave=(-- --skip memory:: --skip cancel:: --skip import:: --skip policy_v2::)
+    leave+=(--skip cancel:: --skip little_memory:: --skip serve:: --skip http:: --skip mcp:: --skip policy_v2::)
   fi
   export CARGO_TARGET_DIR="$root/target"
   build_program
@@ -161,8 +163,15 @@ build_all() {
   # With the flags that packages.sh builds it with.
   if [[ $packaged ]]; then built program on_major "$1" cargo build --release -p graph_kernel_cli; fi
 }
+# What tests on the first major install from registries, beside the other tests, as it waits for them most of its time.
+# What is missing after that is got by the tests themselves.
+get_packages() {
+  "$root/tests/harness/python_client.sh" get || true
+  "$root/tests/harness/applications.sh" get || true
+}
 end() {
-  [[ ! $builder ]] || kill "$builder" 2>/dev/null || true
+  local job
+  for job in $builder $getter; do kill "$job" 2>/dev/null || true; done
   stop_server
 }
 
@@ -198,6 +207,7 @@ server_steps() {
     skip "$server: server tests" 'no target of tests/Cargo.toml has required-features = ["server"]'
   fi
   if [[ $first ]]; then
+    wait "$getter"
     step count_lines "$server: clients" "$root/tests/harness/clients.sh"
     step count_lines "$server: client for Python" "$root/tests/harness/python_client.sh"
     step count_lines "$server: client for TypeScript" "$root/tests/harness/typescript_client.sh"
@@ -245,7 +255,7 @@ built_once() {
   step count_cargo "PostgreSQL $major: cargo pgrx test" pgrx_tests
 }
 
-several='' builder=''
+several='' builder='' getter=''
 if (($# > 1)); then several=yes; fi
 # Packages are of all majors, and building them takes minutes: a run of one major goes without.
 packaged=
@@ -274,6 +284,8 @@ for number in "$@"; do
   if [[ $first ]]; then
     build_all "${@:position}" &
     builder=$!
+    GRAPH_KERNEL_BINDIR=$bindir get_packages >"$logs/packages-got.log" 2>&1 </dev/null &
+    getter=$!
     built_once
     # Not before: the tests inside the server install a build of their own.
     touch "$logs/installable"
