@@ -25,14 +25,14 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::runtime::{self, Runtime};
 use tokio::sync::{Mutex, Notify};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::stream::{Next, Stream};
 use super::{Parameters, turns_left_out};
 
-/// How long a cancel is waited for, from connecting until the server has closed the connection.
-const MAX_CANCEL: Duration = Duration::from_secs(5);
+/// The longest that a cancel is waited for, from connecting until the server has closed the connection.
+pub(super) const MAX_CANCEL: Duration = Duration::from_secs(5);
 
 /// How long it may take. PgBouncer 1.18 ends as a whole where the connection is closed before a server that is slow has
 /// got the cancel.
@@ -73,6 +73,7 @@ pub(super) struct Canceller {
     address: Address,
     /// What the server's certificate is for.
     name: String,
+    config: Arc<Config>,
     closing: Arc<Notify>,
     /// Held while it is asked.
     asking: Arc<Mutex<()>>,
@@ -181,6 +182,7 @@ impl Client {
         tls: Option<MakeRustlsConnect>,
     ) -> Result<(Self, Canceller), NoConnection> {
         let (runtime, left_out) = (new_runtime(), LeftOut::default());
+        let end = config.get_connect_timeout().map(|most| Instant::now() + *most);
         let opened = async {
             match &address {
                 Address::Socket(path) => {
@@ -200,44 +202,39 @@ impl Client {
                 }
             }
         };
-        let (client, connection) = runtime.block_on(async {
-            match config.get_connect_timeout() {
-                Some(most) => {
-                    timeout(*most, opened).await.unwrap_or_else(|_| Err(timed_out().into()))
-                }
-                None => opened.await,
-            }
-        })?;
+        let (client, connection) = runtime.block_on(until(end, opened))?;
         let closing = Arc::new(Notify::new());
         let canceller = Canceller {
             token: client.cancel_token(),
             tls,
             address,
             name: name.to_owned(),
+            config: Arc::new(config.clone()),
             closing: Arc::clone(&closing),
             asking: Arc::default(),
         };
         let (client, connection) = (Some(client), Some(connection));
         let mut client = Client { runtime, client, connection, closing, left_out };
-        client.check_attributes(config)?;
+        client.check_attributes(config, end)?;
         Ok((client, canceller))
     }
 
     /// Whether the server is one of the wanted, as libpq asks it. Nobody can cancel that yet.
-    fn check_attributes(&mut self, config: &Config) -> Result<(), NoConnection> {
+    fn check_attributes(
+        &mut self,
+        config: &Config,
+        end: Option<Instant>,
+    ) -> Result<(), NoConnection> {
         let wanted = config.get_target_session_attrs();
         if wanted == TargetSessionAttrs::Any {
             return Ok(());
         }
-        let most = config.get_connect_timeout().copied();
         let row = self.wait(|client| async move {
             let asked = client.query_typed_one("SHOW transaction_read_only", &[]);
-            Ok(match most {
-                Some(most) => timeout(most, asked).await.ok(),
-                None => Some(asked.await),
-            })
+            Ok(until(end, async { Ok(asked.await?) }).await)
         })?;
-        let row = row.ok_or_else(timed_out)??;
+        // To close it in order would take a silent server's time once more.
+        let row = row.inspect_err(|_| self.close())?;
         let is_read_only = row.try_get::<_, &str>(0)? == "on";
         let refused = match wanted {
             TargetSessionAttrs::ReadWrite if is_read_only => "the session is read-only",
@@ -334,8 +331,14 @@ impl Client {
     }
 }
 
-fn timed_out() -> io::Error {
-    io::Error::new(io::ErrorKind::TimedOut, "connection timed out")
+/// Does work for a connection until the time, if there is one, at which it has to be made.
+async fn until<T>(
+    end: Option<Instant>,
+    work: impl Future<Output = Result<T, NoConnection>>,
+) -> Result<T, NoConnection> {
+    let Some(end) = end else { return work.await };
+    let late = || io::Error::new(io::ErrorKind::TimedOut, "connection timed out");
+    timeout_at(end, work).await.unwrap_or_else(|_| Err(late().into()))
 }
 
 impl Drop for Client {
@@ -412,8 +415,8 @@ impl CopyIn<'_> {
 
 impl Canceller {
     /// Asks the server to cancel, over a connection of its own that is encrypted as the first one. Whether it does is
-    /// not said. One request is made at a time.
-    pub(super) fn cancel(&self) {
+    /// not said. One request is made at a time, and waited for no longer than `most`.
+    pub(super) fn cancel(&self, most: Duration) {
         let Ok(asking) = Arc::clone(&self.asking).try_lock_owned() else { return };
         let (canceller, work, (done, is_done)) = (self.clone(), Cancelling::begin(), channel());
         thread::spawn(move || {
@@ -422,7 +425,7 @@ impl Canceller {
             drop((asking, work));
             _ = done.send(());
         });
-        _ = is_done.recv_timeout(MAX_CANCEL);
+        _ = is_done.recv_timeout(most);
     }
 
     async fn ask_to_cancel(&self) -> io::Result<()> {
@@ -443,6 +446,13 @@ impl Canceller {
                 self.token.cancel_query_raw(stream, Stream::new(tls, Next::Any)).await
             }
         };
+    }
+
+    /// Connects once more to where the connection is, and to no other host.
+    pub(super) fn connect_again(&self, most: Duration) -> Result<(Client, Self), NoConnection> {
+        let mut config = (*self.config).clone();
+        config.connect_timeout(most).target_session_attrs(TargetSessionAttrs::Any);
+        Client::connect(&config, self.address.clone(), &self.name, self.tls.clone())
     }
 
     /// Closes the connection, whatever the server does.

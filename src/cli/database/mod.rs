@@ -113,13 +113,7 @@ impl Place {
 
     /// A new connection.
     pub(crate) fn connect(&self) -> Result<Database, Failure> {
-        let client = Some(hosts::connect(&self.settings)?);
-        Ok(Database {
-            client,
-            graph: self.graph.clone(),
-            is_in_transaction: false,
-            set_again: String::new(),
-        })
+        Ok(Database::over(hosts::connect(&self.settings)?, self.graph.clone()))
     }
 }
 
@@ -160,7 +154,27 @@ pub(crate) fn connect(arguments: &DatabaseArguments) -> Result<Database, Failure
     Place { settings, graph: arguments.graph.clone() }.connect()
 }
 
+/// Ends the session of a transaction that goes on after its cancels: another one of the same role may. It connects to
+/// where that one is, as a session of another host could have the same number. Not much longer than twice `most` is
+/// waited for it.
+fn end_session(canceller: &Canceller, transaction: &TransactionId, most: Duration) {
+    let Ok(client) = canceller.connect_again(most) else { return };
+    let mut database = Database::over(client, None);
+    database.close_after(most);
+    let parameters: Parameters =
+        &[(&transaction.process, Type::TEXT), (&transaction.begun, Type::TEXT)];
+    // Whether it has gone is not known where it was not reached, and nobody waits for it.
+    _ = database
+        .begin(READ_COMMITTED, "")
+        .and_then(|_| database.client().execute_typed(END_SESSION, parameters));
+}
+
 impl Database {
+    fn over(client: (Client, Canceller), graph: Option<String>) -> Self {
+        let client = Some(client);
+        Database { client, graph, is_in_transaction: false, set_again: String::new() }
+    }
+
     fn client(&mut self) -> &mut Client {
         let client = self.client.as_mut();
         &mut client.expect("after an answer that is too long the connection is not used").0
@@ -237,15 +251,6 @@ impl Database {
         Ok(transaction)
     }
 
-    /// Ends the session of a transaction that goes on after its cancels: one of the same role may.
-    fn end_session(&mut self, transaction: &TransactionId) -> Result<(), postgres::Error> {
-        self.begin(READ_COMMITTED, "")?;
-        let parameters: Parameters =
-            &[(&transaction.process, Type::TEXT), (&transaction.begun, Type::TEXT)];
-        self.client().execute_typed(END_SESSION, parameters)?;
-        self.roll_back()
-    }
-
     /// Runs what triggers have deferred to the end of the transaction.
     pub(crate) fn run_deferred(&mut self) -> Result<(), postgres::Error> {
         self.client().batch_execute("SET CONSTRAINTS ALL IMMEDIATE")
@@ -317,7 +322,7 @@ impl Database {
                 if let Some((client, canceller)) = self.client.take() {
                     let cancelling = Cancelling::begin();
                     thread::spawn(move || {
-                        canceller.cancel();
+                        canceller.cancel(client::MAX_CANCEL);
                         drop((client, cancelling));
                     });
                 }

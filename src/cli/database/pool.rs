@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use super::client::{Canceller, Cancelling};
 use super::stream::MessageTooLong;
-use super::{Database, Place, QueryError, TransactionId, server_error};
+use super::{Database, Place, QueryError, TransactionId, end_session, server_error};
 use crate::Failure;
 
 /// How long work waits for a connection.
@@ -27,7 +27,8 @@ const MAX_AGE: Duration = Duration::from_secs(60);
 const CANCEL_AGAIN: Duration = Duration::from_millis(100);
 const MAX_CANCEL_AGAIN: Duration = Duration::from_secs(1);
 
-/// How long a statement may go on after a cancel, as code of a policy can, before its session is ended.
+/// How long a statement may go on after a cancel, as code of a policy can, before its connection is closed and its
+/// session ended. How long it may take to connect for that, too.
 const MAX_CANCEL: Duration = Duration::from_secs(2);
 
 /// How much longer than one statement a call may take.
@@ -161,55 +162,48 @@ struct Running {
 }
 
 /// Somebody who waits for work. Where this is dropped before the work has ended, it is cancelled.
-struct Waiting {
-    pool: Arc<Pool>,
-    running: Weak<Mutex<Running>>,
-}
+struct Waiting(Weak<Mutex<Running>>);
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        let Some(running) = self.running.upgrade() else { return };
+        let Some(running) = self.0.upgrade() else { return };
         locked(&running).is_given_up = true;
-        let (pool, running) = (Arc::clone(&self.pool), self.running.clone());
+        let running = self.0.clone();
         if let Ok(runtime) = Handle::try_current() {
             let cancelling = Cancelling::begin();
             runtime.spawn_blocking(move || {
-                end(&pool.place, &running);
+                end(&running);
                 drop(cancelling);
             });
         }
     }
 }
 
-/// Cancels until the work has ended, and ends the session of what goes on, or closes its connection.
-fn end(place: &Place, running: &Weak<Mutex<Running>>) {
-    let (mut begun, mut wait) = (Instant::now(), CANCEL_AGAIN);
-    let mut is_ended = false;
+/// Cancels until the work has ended. What goes on has its connection closed, and then its session ended: a server that
+/// is silent, or code that traps its cancel, keeps the connection from no other work. The server looks each second
+/// whether a connection is there, but code can forbid that.
+fn end(running: &Weak<Mutex<Running>>) {
+    let (begun, mut wait) = (Instant::now(), CANCEL_AGAIN);
     while let Some(running) = running.upgrade() {
         let (canceller, transaction, is_committing) = {
             let running = locked(&running);
             (running.canceller.clone(), running.transaction.clone(), running.is_committing)
         };
         drop(running);
-        if begun.elapsed() >= MAX_CANCEL {
-            let was_ended = is_ended;
-            is_ended = transaction.is_some_and(|transaction| {
-                place.connect().is_ok_and(|mut database| {
-                    database.close_after(MAX_CANCEL);
-                    database.end_session(&transaction).is_ok()
-                })
-            });
-            // As where the server has not answered even the beginning, the role has no connection left, or what runs
-            // cannot be interrupted. The server looks each second whether this one is there.
-            if let Some(canceller) = canceller.as_ref().filter(|_| was_ended || !is_ended) {
-                canceller.close();
+        // It gets no other connection either, as nobody waits for it.
+        let Some(canceller) = canceller else { return };
+        let left = MAX_CANCEL.saturating_sub(begun.elapsed());
+        if left.is_zero() {
+            canceller.close();
+            if let Some(transaction) = transaction {
+                end_session(&canceller, &transaction, MAX_CANCEL);
             }
-            begun = Instant::now();
+            return;
         }
-        if let Some(canceller) = canceller.filter(|_| !is_committing) {
-            canceller.cancel();
+        if !is_committing {
+            canceller.cancel(left);
         }
-        thread::sleep(wait);
+        thread::sleep(wait.min(MAX_CANCEL.saturating_sub(begun.elapsed())));
         wait = (2 * wait).min(MAX_CANCEL_AGAIN);
     }
 }
@@ -245,12 +239,12 @@ impl Pool {
             return Err(Fault { text, kind: FaultKind::Busy });
         };
         let (pool, running) = (Arc::clone(self), Arc::default());
-        let waiting = Waiting { pool: Arc::clone(self), running: Arc::downgrade(&running) };
+        let waiting = Waiting(Arc::downgrade(&running));
         let lease = Lease { pool, running, _permit: permit };
         let most = Duration::from_secs(self.statement_seconds.into()) + MAX_MORE;
         let done = timeout(most, spawn_blocking(move || work(&lease))).await;
         let is_committing =
-            waiting.running.upgrade().is_some_and(|running| locked(&running).is_committing);
+            waiting.0.upgrade().is_some_and(|running| locked(&running).is_committing);
         drop(waiting);
         let Ok(done) = done else {
             let mut text = "the database has not answered in time".to_owned();

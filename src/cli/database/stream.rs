@@ -8,6 +8,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use postgres::tls::{ChannelBinding, TlsConnect, TlsStream};
+use postgres::types::Type;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// The longest message with data, in bytes.
@@ -19,6 +20,9 @@ const MAX_OTHER_BYTES: usize = 1 << 24;
 
 /// The bytes of a message's type and length.
 const HEADER_BYTES: usize = 5;
+
+/// About what it takes to keep a message, beside its bytes.
+const KEPT_BYTES: usize = 64;
 
 /// A message from the server that is longer than is held in memory.
 #[derive(Debug)]
@@ -53,18 +57,37 @@ pub(super) enum Next {
     Header([u8; HEADER_BYTES], usize),
     /// So many bytes of a message.
     Body(usize),
+    /// So many bytes of one of this type, which describes columns or parameters.
+    Description(u8, usize),
 }
 
 impl Next {
     pub(super) const MESSAGE: Next = Next::Header([0; HEADER_BYTES], 0);
+}
 
-    /// What comes next after these bytes. `settings` are the bytes of settings that the server has told: the driver
-    /// keeps them under their names, of which there may be any number, as long as it is connected.
-    fn after(mut self, mut bytes: &[u8], settings: &mut usize) -> Result<Next, MessageTooLong> {
+/// What has come from the server.
+struct Messages {
+    next: Next,
+    /// The bytes of messages that the driver keeps: all until queries may come, as notices of the login, and later the
+    /// settings that the server tells, of which there may be any number.
+    kept: usize,
+    /// Whether queries may come.
+    is_ready: bool,
+    /// The bytes that have come of a description.
+    description: Vec<u8>,
+}
+
+impl Messages {
+    fn new(next: Next) -> Self {
+        Messages { next, kept: 0, is_ready: false, description: Vec::new() }
+    }
+
+    /// Looks at the bytes that come next.
+    fn take(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         while let Some((&first, rest)) = bytes.split_first() {
-            self = match self {
-                Next::Any => return Ok(self),
-                Next::Answer if first == b'S' => return Ok(Next::Any),
+            self.next = match self.next {
+                Next::Any => return Ok(()),
+                Next::Answer if first == b'S' => Next::Any,
                 Next::Answer => {
                     bytes = rest;
                     Next::MESSAGE
@@ -73,14 +96,7 @@ impl Next {
                     bytes = rest;
                     header[filled] = first;
                     if filled + 1 == HEADER_BYTES {
-                        let length = length(header)?;
-                        if header[0] == b'S' {
-                            *settings += HEADER_BYTES + length;
-                        }
-                        if *settings > MAX_OTHER_BYTES {
-                            return Err(MessageTooLong { bytes: *settings });
-                        }
-                        Next::Body(length)
+                        self.begin(header).map_err(io::Error::other)?
                     } else {
                         Next::Header(header, filled + 1)
                     }
@@ -90,9 +106,59 @@ impl Next {
                     bytes = &bytes[taken..];
                     if taken == left { Next::MESSAGE } else { Next::Body(left - taken) }
                 }
+                Next::Description(kind, left) => {
+                    let (taken, rest) = bytes.split_at(left.min(bytes.len()));
+                    bytes = rest;
+                    self.description.extend(taken);
+                    if taken.len() == left {
+                        check_types(kind, &std::mem::take(&mut self.description))?;
+                        Next::MESSAGE
+                    } else {
+                        Next::Description(kind, left - taken.len())
+                    }
+                }
             };
         }
-        Ok(self)
+        Ok(())
+    }
+
+    /// What follows the header of a message.
+    fn begin(&mut self, header: [u8; HEADER_BYTES]) -> Result<Next, MessageTooLong> {
+        let (kind, length) = (header[0], length(header)?);
+        if kind == b'S' || !self.is_ready {
+            self.kept += KEPT_BYTES + HEADER_BYTES + length;
+        }
+        if self.kept > MAX_OTHER_BYTES {
+            return Err(MessageTooLong { bytes: self.kept });
+        }
+        self.is_ready |= kind == b'Z';
+        Ok(match kind {
+            b'T' | b't' => Next::Description(kind, length),
+            _ => Next::Body(length),
+        })
+    }
+}
+
+/// Refuses types in a description of columns (`T`) or parameters (`t`) that the driver would look up. No query of the
+/// program has such a one, and each that is looked up may name another one, without end.
+fn check_types(kind: u8, description: &[u8]) -> io::Result<()> {
+    // A count comes first. Where that is another one, the driver refuses the message.
+    let mut rest = description.get(2..).unwrap_or_default();
+    loop {
+        if kind == b'T' {
+            // The name, and after it a table and the place in that.
+            let Some(end) = rest.iter().position(|byte| *byte == 0) else { return Ok(()) };
+            rest = rest.get(end + 7..).unwrap_or_default();
+        }
+        let Some((oid, after)) = rest.split_first_chunk() else { return Ok(()) };
+        let oid = u32::from_be_bytes(*oid);
+        if Type::from_oid(oid).is_none() {
+            let text =
+                format!("a column or a parameter has type {oid}, which is none that was asked for");
+            return Err(io::Error::other(text));
+        }
+        // The size, the modifier and the format of a column follow.
+        rest = if kind == b'T' { after.get(8..).unwrap_or_default() } else { after };
     }
 }
 
@@ -108,13 +174,12 @@ fn length([kind, length @ ..]: [u8; HEADER_BYTES]) -> Result<usize, MessageTooLo
 /// it has done so itself.
 pub(super) struct Stream<T> {
     inner: T,
-    next: Next,
-    settings: usize,
+    messages: Messages,
 }
 
 impl<T> Stream<T> {
     pub(super) fn new(inner: T, next: Next) -> Self {
-        Stream { inner, next, settings: 0 }
+        Stream { inner, messages: Messages::new(next) }
     }
 }
 
@@ -124,11 +189,10 @@ impl<S: AsyncRead + Unpin> AsyncRead for Stream<S> {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let Stream { inner, next, settings } = self.get_mut();
+        let Stream { inner, messages } = self.get_mut();
         let before = buffer.filled().len();
         ready!(Pin::new(inner).poll_read(context, buffer))?;
-        *next = next.after(&buffer.filled()[before..], settings).map_err(io::Error::other)?;
-        Poll::Ready(Ok(()))
+        Poll::Ready(messages.take(&buffer.filled()[before..]))
     }
 }
 
@@ -172,7 +236,7 @@ where
     type Future = Pin<Box<dyn Future<Output = Result<Self::Stream, Self::Error>> + Send>>;
 
     fn connect(self, stream: S) -> Self::Future {
-        let (made, next) = (self.inner.connect(stream), self.next);
+        let (made, next) = (self.inner.connect(stream), self.messages.next);
         Box::pin(async move { made.await.map(|inner| Stream::new(inner, next)) })
     }
 }
@@ -189,18 +253,60 @@ mod tests {
     }
 
     /// Whether all of it is taken, in pieces of this many bytes.
-    fn is_taken(mut next: Next, bytes: &[u8], piece: usize) -> bool {
-        let mut settings = 0;
-        let mut take = |bytes| next.after(bytes, &mut settings).map(|after| next = after);
-        bytes.chunks(piece).all(|bytes| take(bytes).is_ok())
+    fn is_taken(next: Next, bytes: &[u8], piece: usize) -> bool {
+        let mut messages = Messages::new(next);
+        bytes.chunks(piece).all(|bytes| messages.take(bytes).is_ok())
     }
 
     #[test]
-    fn settings_are_bounded() {
-        let told = message(b'S', 304);
-        let many = told.repeat(MAX_OTHER_BYTES / told.len());
-        assert!(is_taken(Next::MESSAGE, &many, 1000));
-        assert!(!is_taken(Next::MESSAGE, &[&many[..], &told].concat(), 1000));
+    fn settings_and_what_comes_with_the_login_are_bounded() {
+        let ready = message(b'Z', 5);
+        for kind in [b'S', b'N'] {
+            for length in [304, 4] {
+                let told = message(kind, length);
+                let many = told.repeat(MAX_OTHER_BYTES / (told.len() + KEPT_BYTES));
+                assert!(is_taken(Next::MESSAGE, &many, 1000), "{kind}");
+                assert!(!is_taken(Next::MESSAGE, &[&many[..], &told].concat(), 1000), "{kind}");
+                // A notice that comes later is not kept.
+                let later = [&ready[..], &many, &told].concat();
+                assert_eq!(is_taken(Next::MESSAGE, &later, 1000), kind == b'N', "{kind}");
+            }
+        }
+    }
+
+    #[test]
+    fn types_that_would_be_looked_up_are_refused() {
+        let described = |kind: u8, types: &[u32]| {
+            let mut body = (types.len() as u16).to_be_bytes().to_vec();
+            for oid in types {
+                let (before, after) = (&b"name\0\0\x01\x86\xa0\0\x01"[..], &[0xff; 8][..]);
+                let column = [before, &oid.to_be_bytes(), after].concat();
+                body.extend(if kind == b'T' { &column[..] } else { &column[11..15] });
+            }
+            let head = [&[kind][..], &(body.len() as u32 + 4).to_be_bytes()].concat();
+            [head, body, message(b'C', 9)].concat().repeat(2)
+        };
+        let own = [25, 2950, 1184, 1009, 3802, 2278, 18];
+        for (kind, other) in [(b'T', 16384), (b't', 16384), (b'T', 12345), (b't', 0)] {
+            for piece in [1, 3, 7, 1000] {
+                let taken = |types: &[u32]| is_taken(Next::MESSAGE, &described(kind, types), piece);
+                assert!(taken(&[]) && taken(&own), "{kind}");
+                for place in 0..=own.len() {
+                    let mut types = own.to_vec();
+                    types.insert(place, other);
+                    assert!(!taken(&types), "{kind} {place}");
+                }
+            }
+        }
+        // What is cut short, as the driver then says.
+        for kind in [b'T', b't'] {
+            let whole = described(kind, &own);
+            for length in 0..(whole.len() / 2 - 15) as u32 {
+                let mut cut = [&[kind][..], &(length + 4).to_be_bytes()].concat();
+                cut.extend(&whole[5..5 + length as usize]);
+                assert!(is_taken(Next::MESSAGE, &cut, 1000), "{kind} {length}");
+            }
+        }
     }
 
     #[test]
