@@ -1298,26 +1298,105 @@ fn nothing_that_is_said_beside_a_text_is_lost() {
     }
 }
 
-/// Of what a tool returns no bytes are sent, in whatever form files stand there.
+/// A picture as base64.
+fn picture() -> String {
+    format!("iVBORw0KGgo{}AAAElFTkSuQmCC", "AAANSUhEUgAAA9kL".repeat(100))
+}
+
+/// Base64 in lines of this many bytes.
+fn in_lines(text: &str, width: usize) -> String {
+    let lines: Vec<&str> =
+        text.as_bytes().chunks(width).map(|line| std::str::from_utf8(line).unwrap()).collect();
+    lines.join("\n") + "\n"
+}
+
+/// What a tool returns, in results of several forms and roles.
+fn results_of(data: &Value) -> [(Role, Value); 4] {
+    [
+        (
+            Role::Tool,
+            json!({ "role": "tool", "content": [{ "type": "tool-result", "toolCallId": "k",
+                    "toolName": "n", "output": { "type": "json", "value": data } }] }),
+        ),
+        (
+            Role::Tool,
+            json!({ "kind": "request", "parts": [{ "part_kind": "tool-return", "tool_name": "n",
+                    "content": data, "tool_call_id": "k" }] }),
+        ),
+        (
+            Role::User,
+            json!({ "role": "user", "parts": [{ "functionResponse": { "name": "n",
+                    "response": { "result": data } } }] }),
+        ),
+        (
+            Role::Tool,
+            json!([{ "type": "text", "text": "Here." }, { "type": "x", "content": data }]),
+        ),
+    ]
+}
+
+/// Of data that a tool returns no bytes are sent, in whatever form files stand there, and under whatever key.
 #[test]
 fn bytes_that_a_tool_returns_are_not_sent() {
-    let bytes = "QUJD".repeat(1000);
+    let (bytes, letters) = (picture(), "QUJD".repeat(1000));
+    let url = format!("data:image/png;base64,{bytes}");
     for data in [
-        json!([{ "type": "resource", "resource": { "uri": "WORD", "mimeType": "application/pdf", "blob": bytes } }]),
-        json!([{ "type": "text", "text": "WORD" }, { "type": "image-data", "data": bytes, "mediaType": "image/png" }]),
+        json!([{ "type": "resource", "resource": { "uri": "WORD", "mimeType": "application/pdf", "blob": letters } }]),
+        json!([{ "type": "text", "text": "WORD" },
+               { "type": "image-data", "data": letters, "mediaType": "image/png" }]),
         json!([{ "text": "WORD" }, { "image": { "format": "png", "source": { "bytes": bytes } } }]),
-        json!({ "data": bytes, "media_type": "image/png", "kind": "binary", "name": "WORD" }),
-        json!([{ "type": "image", "source": { "type": "base64", "data": bytes, "media_type": "image/png" } },
+        json!({ "data": letters, "media_type": "image/png", "kind": "binary", "name": "WORD" }),
+        json!([{ "type": "image", "source": { "type": "base64", "data": letters, "media_type": "image/png" } },
                { "type": "text", "text": "WORD" }]),
-        json!({ "picture": format!("data:image/png;base64,{bytes}"), "WORD": 1 }),
+        json!({ "picture": url, "WORD": 1 }),
         json!([{ "type": "web_search_result", "title": "WORD", "encrypted_content": bytes }]),
+        json!([{ "block_type": "text", "text": "WORD" },
+               { "block_type": "image", "image": letters, "path": null, "url": null, "image_mimetype": "image/png" }]),
+        json!([{ "block_type": "text", "text": "WORD" },
+               { "block_type": "audio", "audio": letters, "path": null, "url": null, "format": "mp3" }]),
+        json!([{ "block_type": "text", "text": "WORD" },
+               { "block_type": "video", "video": letters, "video_mimetype": "video/mp4", "fps": null }]),
+        json!([{ "type": "text", "text": "WORD" }, { "type": "image", "image": letters, "mediaType": "image/png" }]),
+        json!([{ "type": "image_generation_call", "id": "WORD", "result": letters, "status": "completed" }]),
+        json!({ "files": [{ "base64Data": letters, "mediaType": "image/png" }], "WORD": 1 }),
+        json!({ "output_type": "display_data",
+                "data": { "image/png": format!("{bytes}\n"), "text/plain": "<WORD>" } }),
+        json!({ "screenshot": bytes, "url": "https://e/WORD" }),
+        json!({ "pictures": [bytes, url], "WORD": 1 }),
+        json!({ "name": "WORD", "encoding": "base64", "content": in_lines(&bytes, 60) }),
+        json!({ "WORD": 1, "data": in_lines(&bytes, 76) }),
+        json!({ "inlineData": { "mimeType": "application/pdf", "displayName": "WORD", "data": letters } }),
     ] {
-        let payload = json!({ "role": "tool", "tool_call_id": "k", "content": data });
-        for format in ProviderFormat::ALL {
-            let sent =
-                rendered(&[(Part::Anchor, Role::Tool, payload.clone())], *format).to_string();
-            assert!(sent.contains("WORD") && !sent.contains("QUJDQUJD"), "{payload} {sent}");
+        for (role, payload) in results_of(&data) {
+            for format in ProviderFormat::ALL {
+                let sent = rendered(&[(Part::Anchor, role, payload.clone())], *format).to_string();
+                let has_bytes =
+                    ["QUJDQUJD", "iVBORw0KGgo"].iter().any(|bytes| sent.contains(bytes));
+                assert!(sent.contains("WORD") && !has_bytes, "{payload} {sent}");
+            }
         }
+    }
+}
+
+/// The files of a result of Gemini's stand beside its answer.
+#[test]
+fn files_beside_an_answer_of_gemini_are_named() {
+    let call =
+        json!({ "role": "model", "parts": [{ "functionCall": { "name": "n", "args": {} } }] });
+    for (parts, expected) in [
+        (json!([{ "inlineData": { "mimeType": "image/png", "data": picture() } }]), "GR\n[image]"),
+        (
+            json!([{ "inline_data": { "mime_type": "application/pdf", "display_name": "a.pdf", "data": picture() } },
+                   { "fileData": { "fileUri": "gs://b/k" } }]),
+            "GR\n[file a.pdf]\n{\"fileData\":{\"fileUri\":\"gs://b/k\"}}",
+        ),
+        (json!([]), "GR"),
+    ] {
+        let result = json!({ "role": "user", "parts": [{ "functionResponse": {
+            "name": "n", "response": { "result": "GR" }, "parts": parts } }] });
+        let (_, results, _) =
+            heard(&told(&[(Role::Assistant, call.clone()), (Role::Tool, result)]));
+        assert_eq!(results, [("n({})".to_owned(), expected.to_owned())]);
     }
 }
 
@@ -1325,16 +1404,51 @@ fn bytes_that_a_tool_returns_are_not_sent() {
 /// whether it failed.
 #[test]
 fn answers_of_the_model_context_protocol_are_sent_once() {
-    let answer = |content: &str, structured: Value, is_error: bool| {
-        json!({ "content": [{ "type": "text", "text": content }],
-                "structuredContent": structured, "isError": is_error })
-    };
-    for (answer, expected) in [
-        (answer("{\n  \"t\": 22\n}", json!({ "t": 22 }), false), "{\n  \"t\": 22\n}"),
-        (answer("sunny", json!({ "result": "sunny" }), false), "sunny"),
-        (answer("Two rows.", json!({ "rows": [1, 2] }), false), "Two rows.\n{\"rows\":[1,2]}"),
-        (answer("no such file", json!(null), true), "no such file"),
-    ] {
+    let text = |text: &str| json!({ "type": "text", "text": text });
+    let answer = |content: Vec<Value>, structured: Value| json!({ "content": content, "structuredContent": structured, "isError": false });
+    let picture = json!({ "type": "image", "data": picture(), "mimeType": "image/png" });
+    let repeated = [
+        (vec!["{\n  \"t\": 22\n}"], json!({ "t": 22 })),
+        (vec!["{\"a\":1.50,\"b\":[true,null]}"], json!({ "b": [true, null], "a": 1.5 })),
+        (vec!["Two rows.", "{\"rows\":[1,2]}"], json!({ "rows": [1, 2] })),
+        (vec!["sunny"], json!({ "result": "sunny" })),
+        (vec!["[1] a\n"], json!({ "result": "[1] a" })),
+        (vec!["5"], json!({ "result": 5 })),
+        (vec!["[\"a\", 1]"], json!({ "result": ["a", 1] })),
+        (vec!["{\"id\":1}", "b"], json!({ "result": [{ "id": 1 }, "b"] })),
+        (vec!["1", "2", "3"], json!({ "result": [[1, 2], [null], [3]] })),
+    ];
+    let repeated = repeated.map(|(texts, structured)| {
+        let content = texts.iter().map(|one| text(one)).collect();
+        (answer(content, structured), texts.join("\n"))
+    });
+    let others = [
+        (vec![text("Two rows.")], json!({ "rows": [1, 2] }), "Two rows.\n{\"rows\":[1,2]}"),
+        (vec![picture.clone()], json!({ "a": 1 }), "[image]\n{\"a\":1}"),
+        (vec![picture, text("{\"a\":1}")], json!({ "a": 1 }), "[image]\n{\"a\":1}"),
+        (vec![text("[INFO] 2 rows")], json!({ "rows": [7] }), "[INFO] 2 rows\n{\"rows\":[7]}"),
+        (vec![text("[1] Five days")], json!({ "url": "u" }), "[1] Five days\n{\"url\":\"u\"}"),
+        (vec![text("{\"status\":\"ok\"}")], json!({ "id": 7 }), "{\"status\":\"ok\"}\n{\"id\":7}"),
+        (
+            vec![text("Found 2.")],
+            json!({ "result": ["C7", "C8"] }),
+            "Found 2.\n{\"result\":[\"C7\",\"C8\"]}",
+        ),
+        (vec![text("C7")], json!({ "result": ["C7", "C8"] }), "C7\n{\"result\":[\"C7\",\"C8\"]}"),
+        (vec![text("5")], json!({ "result": 5, "unit": "m" }), "5\n{\"result\":5,\"unit\":\"m\"}"),
+        (
+            vec![text("9007199254740993")],
+            json!({ "result": 9_007_199_254_740_992_u64 }),
+            "9007199254740993\n{\"result\":9007199254740992}",
+        ),
+        (vec![], json!({ "a": 1 }), "{\"a\":1}"),
+    ];
+    let others = others
+        .map(|(content, structured, expected)| (answer(content, structured), expected.to_owned()));
+    let mut failed = answer(vec![text("no such file")], json!(null));
+    failed["isError"] = json!(true);
+    let failed = [(failed, "no such file".to_owned())];
+    for (answer, expected) in repeated.into_iter().chain(others).chain(failed) {
         let is_error = answer["isError"] == json!(true);
         let call = json!({ "role": "assistant", "content": [{ "type": "tool-call", "toolCallId": "k1",
                            "toolName": "n", "input": {} }] });
@@ -1439,28 +1553,29 @@ fn data_of_a_tool_with_the_type_of_a_block_are_sent_whole() {
         json!([{ "type": "text", "text": "WORD1", "WORD2": false },
                { "role": "user", "content": "a", "WORD3": false }]),
         json!({ "output": "WORD1", "WORD2": false, "WORD3": false }),
+        json!([{ "type": "file", "name": "WORD1", "data": "WORD2" }, { "type": "audio", "data": "WORD3" }]),
+        json!([{ "type": "file", "mimeType": "image/png", "path": "WORD1", "data": "WORD2", "image": "WORD3" }]),
+        json!([{ "type": "document", "title": "WORD1", "source": { "type": "text", "url": "WORD2", "text": "WORD3" } }]),
+        json!([{ "type": "document", "name": "WORD1", "source": { "type": "content", "id": "WORD2", "n": "WORD3" } }]),
+        json!([{ "type": "document", "source": { "type": "text", "value": "WORD1" } },
+               { "type": "image", "source": { "type": "base64", "data": "WORD2 a", "media_type": "image/png" } },
+               { "type": "document", "source": { "type": "content", "content": [{ "type": "x", "rows": ["WORD3"] }] } }]),
+        json!([{ "type": "image", "data": picture(), "image": { "caption": "WORD1" }, "url": "WORD2",
+                 "source": "WORD3" }]),
+        json!({ "stdout": format!("{}data: {{\"img\":\"data:image/png;base64,QUJD\"}}\n",
+                                  "data: {\"delta\":\"WORD1 WORD2\"}\n\n".repeat(60)), "exit_code": "WORD3" }),
+        json!({ "stdout": format!("data:{{\"WORD1\":\"{}\",\"img\":\"data:image/png;base64,QUJD\"}}", "x".repeat(2000)),
+                "exit_code": "WORD2", "a": "WORD3" }),
+        json!({ "stdout": format!("data:image/png;base64,{}\nSaved WORD1 files.\n", picture()), "exit_code": "WORD2",
+                "a": "WORD3" }),
+        json!({ "data": format!("{}WORD1", "GATTACA1".repeat(200)), "sequence": format!("{}WORD2", "GATTACA".repeat(200)),
+                "bytecode": format!("{}WORD3", "0X60806040".repeat(200)) }),
+        json!({ "type": "file", "path": "WORD1", "content": format!("{}WORD2\n",
+                "0123456789abcdef0123456789abcdef01234567\n".repeat(60)), "n": "WORD3" }),
+        json!({ "ids": format!("{}WORD1\nWORD2", "dQw4w9WgXcQ\n".repeat(200)), "a": "WORD3" }),
+        json!({ "stdout": format!("{}WORD1\n", in_lines(&picture(), 76)), "stderr": "WORD2", "a": "WORD3" }),
     ] {
-        for (role, payload) in [
-            (
-                Role::Tool,
-                json!({ "role": "tool", "content": [{ "type": "tool-result", "toolCallId": "k",
-                        "toolName": "n", "output": { "type": "json", "value": data } }] }),
-            ),
-            (
-                Role::Tool,
-                json!({ "kind": "request", "parts": [{ "part_kind": "tool-return", "tool_name": "n",
-                        "content": data, "tool_call_id": "k" }] }),
-            ),
-            (
-                Role::User,
-                json!({ "role": "user", "parts": [{ "functionResponse": { "name": "n",
-                        "response": { "result": data } } }] }),
-            ),
-            (
-                Role::Tool,
-                json!([{ "type": "text", "text": "Here." }, { "type": "x", "content": data }]),
-            ),
-        ] {
+        for (role, payload) in results_of(&data) {
             for format in ProviderFormat::ALL {
                 let sent = rendered(&[(Part::Anchor, role, payload.clone())], *format).to_string();
                 for word in ["WORD1", "WORD2", "WORD3"] {
@@ -2247,6 +2362,17 @@ fn pay(beside: &Value) -> Value {
 }
 
 #[test]
+fn arguments_that_are_no_json_are_those_of_a_failed_call() {
+    check_cases(vec![case(
+        assistant(json!({ "role": "assistant", "parts": [{ "type": "tool-pay", "toolCallId": "c",
+            "state": "output-error", "rawInput": "{bad", "errorText": "refused" }] })),
+        &[],
+        &[("pay({bad)", "refused")],
+        &[],
+    )]);
+}
+
+#[test]
 fn an_error_does_not_take_the_place_of_a_result() {
     let mut cases = Vec::new();
     for error in [
@@ -2307,6 +2433,15 @@ fn is_error_is_what_says_so_or_an_error_without_a_result() {
         (json!({ "output": "refused", "status": "failed" }), true),
         (json!({ "output": "refused", "state": "output-error" }), true),
         (json!({ "output": "paid", "is_error": "" }), false),
+        (json!({ "outcome": "OUTCOME_FAILED", "output": "refused" }), true),
+        (json!({ "outcome": "OUTCOME_DEADLINE_EXCEEDED", "output": "refused" }), true),
+        (json!({ "outcome": "OUTCOME_OK", "output": "paid" }), false),
+        (json!({ "outcome": "failed", "output": "refused" }), true),
+        (
+            json!({ "output": { "type": "web_search_tool_result_error", "error_code": "unavailable" } }),
+            true,
+        ),
+        (json!({ "output": { "type": "rounding_error", "by": 5 } }), false),
     ] {
         let mut item = result;
         item["type"] = json!("tool-result");

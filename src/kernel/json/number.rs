@@ -25,6 +25,11 @@ impl<'a> Number<'a> {
         self.written_integer().or_else(|| Decimal::of(self.0).integer())
     }
 
+    /// Whether two texts are of one number.
+    pub(crate) fn is_same(self, other: Number<'_>) -> bool {
+        Decimal::of(self.0) == Decimal::of(other.0)
+    }
+
     /// The nearest binary64; none where that is infinite.
     #[must_use]
     pub fn as_f64(self) -> Option<f64> {

@@ -1,6 +1,7 @@
 //! JSON values as they were written, and as messages show them.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fmt;
 
 use super::number::Number;
@@ -38,6 +39,30 @@ impl<'a> JsonValue<'a> {
         reader.finish()?;
         Ok(json)
     }
+
+    /// Whether two values are the same, whatever the order of keys and however numbers are written. Of a key that is
+    /// given twice, the last value counts.
+    pub(crate) fn is_same(&self, other: &JsonValue<'_>) -> bool {
+        match (self, other) {
+            (JsonValue::Number(one), JsonValue::Number(other)) => one.is_same(*other),
+            (JsonValue::Array(items), JsonValue::Array(others)) => {
+                let mut pairs = items.iter().zip(others);
+                items.len() == others.len() && pairs.all(|(item, other)| item.is_same(other))
+            }
+            (JsonValue::Object(entries), JsonValue::Object(others)) => {
+                let (entries, others) = (by_key(entries), by_key(others));
+                entries.len() == others.len()
+                    && entries.iter().all(|(key, value)| {
+                        others.get(key).is_some_and(|other| value.is_same(other))
+                    })
+            }
+            (one, other) => one == other,
+        }
+    }
+}
+
+fn by_key<'v>(entries: &'v [(Cow<'_, str>, JsonValue<'_>)]) -> HashMap<&'v str, &'v JsonValue<'v>> {
+    entries.iter().map(|(key, value)| (key.as_ref(), value)).collect()
 }
 
 /// The value as JSON text, for messages.

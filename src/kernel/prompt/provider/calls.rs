@@ -17,7 +17,7 @@ pub(super) const INNER: [&str; 4] = ["toolInvocation", "tool_call", "function", 
 pub(super) const IDS: [&str; 5] =
     ["call_id", "toolCallId", "tool_call_id", "toolUseId", "tool_use_id"];
 pub(super) const NAMES: [&str; 3] = ["name", "toolName", "tool_name"];
-pub(super) const ARGUMENTS: [&str; 9] = [
+pub(super) const ARGUMENTS: [&str; 10] = [
     "arguments",
     "input",
     "args",
@@ -27,6 +27,8 @@ pub(super) const ARGUMENTS: [&str; 9] = [
     "operation",
     "code",
     "queries",
+    // Of the AI SDK, what is no JSON.
+    "rawInput",
 ];
 pub(super) const RESULTS: [&str; 6] =
     ["output", "result", "response", "content", "outputs", "results"];
@@ -39,6 +41,9 @@ const CODE_INTERPRETER: &str = "code_interpreter";
 pub(super) const OPEN_WEBUI_INTERPRETER: &str = "open_webui:code_interpreter";
 /// States of a call that has ended: well, by an error, or as nobody allowed it.
 const ENDED: [&str; 3] = ["output-available", "output-error", "output-denied"];
+/// Outcomes of Gemini's code and of Pydantic AI's tools.
+const FAILED: [&str; 4] = ["OUTCOME_FAILED", "OUTCOME_DEADLINE_EXCEEDED", "failed", "denied"];
+
 impl Reader<'_> {
     /// A call, and its result where it has one. By its name where that may stand for an id. What has no id, no name and
     /// no arguments is not a call.
@@ -122,7 +127,12 @@ impl Reader<'_> {
             })
             || is("status", &["error", "failed"])
             || is("state", &ENDED[1..])
-            || kind.is_some_and(|kind| kind.starts_with("error") || kind == "execution-denied");
+            || is("outcome", &FAILED)
+            || kind.is_some_and(|kind| {
+                kind.starts_with("error")
+                    || kind.ends_with("tool_result_error")
+                    || kind == "execution-denied"
+            });
         let is_blank = output.is_none() && error.is_none() && !is("state", &ENDED);
         // A result may be `false`.
         let stored = || objects.iter().find_map(|object| object.0.first(keys));

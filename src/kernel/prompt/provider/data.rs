@@ -10,10 +10,11 @@ use crate::messages::message::{Entries, FILE_NAMES, as_object, as_text};
 use crate::prompt::provider::calls::{ARGUMENTS, ERRORS, IDS, INNER, NAMES, RESULTS};
 use crate::prompt::provider::fields::{Fields, is_filled};
 use crate::prompt::provider::forms::{
-    CALL_KEYS, CODE_KEYS, CODE_RESULT_KEYS, Form, RESULT_KEYS, Reader, THOUGHT_KEYS, form_of,
-    type_of,
+    CALL_KEYS, CODE_KEYS, CODE_RESULT_KEYS, FILE_KEYS, Form, RESULT_KEYS, Reader, THOUGHT_KEYS,
+    form_of, type_of,
 };
 use crate::prompt::provider::other::Other;
+use crate::prompt::provider::payload::{MAX_TEXT_VALUES, read};
 
 const TYPES: [&str; 3] = ["type", "part_kind", "block_type"];
 
@@ -33,45 +34,8 @@ const MARKS: [&str; 12] = [
     "_meta",
 ];
 
-/// The keys under which a file stands in the forms of providers.
-const FILES: [&str; 16] = [
-    "source",
-    "image_url",
-    "image_file",
-    "audio_url",
-    "video_url",
-    "document_url",
-    "file",
-    "file_data",
-    "input_audio",
-    "image",
-    "audio",
-    "video",
-    "data",
-    "base64",
-    "inlineData",
-    "url",
-];
-
-/// The keys of bytes.
-const BYTES_KEYS: [&str; 7] =
-    ["data", "base64", "bytes", "blob", "file_data", "b64_json", "encrypted_content"];
-
-/// What says of which kind a file is.
-const KINDS: [&str; 12] = [
-    "mimeType",
-    "mime_type",
-    "mediaType",
-    "media_type",
-    "image_mimetype",
-    "document_mimetype",
-    "format",
-    "source_type",
-    "detail",
-    "kind",
-    "extras",
-    "citations",
-];
+/// What says of which kind a file is, beside its MIME type.
+const KINDS: [&str; 6] = ["format", "source_type", "detail", "kind", "extras", "citations"];
 
 /// What the result of a server of the Model Context Protocol has beside its content.
 const MCP_KEYS: [&str; 7] =
@@ -165,14 +129,8 @@ impl Reader<'_> {
             && items.iter().all(|item| self.block_text(item).is_some())
         {
             let text = self.result_text(content);
-            let structured = object.first(&["structuredContent", "structured_content"]);
-            // The text repeats it, as JSON, or as what stands in it by itself.
-            let is_repeated = structured.and_then(as_object).is_some_and(|Entries(entries)| {
-                text.trim().starts_with(['{', '['])
-                    || matches!(entries, [(key, _)] if key == "result")
-            });
-            return match structured {
-                Some(structured) if !is_repeated || text.trim().is_empty() => {
+            return match object.first(&["structuredContent", "structured_content"]) {
+                Some(structured) if !self.is_repeated(structured, items) => {
                     format!("{text}\n{}", self.data(structured)).trim().to_owned().into()
                 }
                 _ => text,
@@ -191,25 +149,51 @@ impl Reader<'_> {
         }
     }
 
+    /// Whether texts of a content say all that is structured beside it: as JSON, or as servers make them of a function's
+    /// result, a list as a text for each item.
+    fn is_repeated(&self, structured: &JsonValue<'_>, content: &[JsonValue<'_>]) -> bool {
+        let texts = content.iter().filter_map(|item| as_object(item)?.text("text"));
+        let texts: Vec<&str> = texts.collect();
+        let says = |text: &str, value: &JsonValue<'_>| {
+            as_text(value).is_some_and(|value| value.trim() == text.trim())
+                || read(text, &mut { MAX_TEXT_VALUES }, self.check_interrupts)
+                    .is_ok_and(|json| json.is_some_and(|json| json.is_same(value)))
+        };
+        let result = match structured {
+            JsonValue::Object(entries) if entries.len() == 1 => Entries(entries).get("result"),
+            _ => None,
+        };
+        let mut items = Vec::new();
+        result.into_iter().for_each(|result| add_items(result, &mut items));
+        let are_items = || {
+            !items.is_empty()
+                && items.len() == texts.len()
+                && texts.iter().zip(&items).all(|(text, item)| says(text, item))
+        };
+        let is_one = |value: &JsonValue<'_>| texts.iter().any(|text| says(text, value));
+        is_one(structured) || result.is_some_and(is_one) || are_items()
+    }
+
     /// Data in which names stand for files, and bytes are left out.
     fn without_files<'a>(&self, json: &JsonValue<'a>) -> JsonValue<'a> {
+        let without = |value: &JsonValue<'a>, is_of_file: bool| match value {
+            JsonValue::String(text) if text.len() > MIN_BYTES && is_bytes(text, is_of_file) => {
+                JsonValue::String(BYTES.into())
+            }
+            value => self.without_files(value),
+        };
         match json {
             JsonValue::Object(_) if is_file(json) => {
                 JsonValue::String(Other { json }.described(self.check_interrupts).into())
             }
             JsonValue::Object(entries) => {
-                let inner = |(key, value): &(Cow<'a, str>, JsonValue<'a>)| {
-                    let is_long = as_text(value).is_some_and(|text| text.len() > MIN_BYTES);
-                    let value = match is_long && has_bytes(key, value, 0) {
-                        true => JsonValue::String(BYTES.into()),
-                        false => self.without_files(value),
-                    };
-                    (key.clone(), value)
-                };
-                JsonValue::Object(entries.iter().map(inner).collect())
+                let is_of_file = is_of_file(Entries(entries));
+                let entries = entries.iter();
+                let entries = entries.map(|(key, value)| (key.clone(), without(value, is_of_file)));
+                JsonValue::Object(entries.collect())
             }
             JsonValue::Array(items) => {
-                JsonValue::Array(items.iter().map(|item| self.without_files(item)).collect())
+                JsonValue::Array(items.iter().map(|item| without(item, false)).collect())
             }
             json => json.clone(),
         }
@@ -222,11 +206,9 @@ impl Reader<'_> {
         let alone =
             |keys: &[&[&str]]| text.filter(|_| !has_others(object, keys)).map(Cow::Borrowed);
         match type_of(object.0) {
+            _ if is_file(json) => Some(Other { json }.described(self.check_interrupts).into()),
             None => alone(&[&["text"]]),
             Some("text" | "input_text" | "output_text") => alone(&[&["text"], &MARKS]),
-            Some(_) if is_file(json) => {
-                Some(Other { json }.described(self.check_interrupts).into())
-            }
             Some(_) => None,
         }
     }
@@ -237,6 +219,15 @@ impl Reader<'_> {
             true => self.json(&self.without_files(json)),
             false => String::new(),
         }
+    }
+}
+
+/// The items of a list, and of those in it, as servers of the Model Context Protocol send them: null is none.
+fn add_items<'a>(json: &'a JsonValue<'a>, items: &mut Vec<&'a JsonValue<'a>>) {
+    match json {
+        JsonValue::Null => {}
+        JsonValue::Array(list) => list.iter().for_each(|item| add_items(item, items)),
+        item => items.push(item),
     }
 }
 
@@ -257,35 +248,111 @@ fn has_others(object: Fields<'_>, keys: &[&[&str]]) -> bool {
 
 /// Whether an object is a file as a provider has it, and nothing else.
 fn is_file(json: &JsonValue<'_>) -> bool {
-    Fields::of(json).is_some_and(|object| {
-        type_of(object.0).and_then(form_of) == Some(Form::File)
-            && FILES
-                .iter()
-                .any(|key| object.get(key).is_some_and(|file| has_bytes(key, file, FILE_LEVELS)))
-            && !has_others(object, &[&FILES, &KINDS, &FILE_NAMES, &MARKS])
+    Fields::of(json).is_some_and(|object| match type_of(object.0) {
+        Some(kind) => form_of(kind) == Some(Form::File) && holds_bytes(object, FILE_LEVELS),
+        None => FILE_KEYS.iter().any(|key| {
+            object.object(key).is_some_and(|file| holds_bytes(file, FILE_LEVELS))
+                && !has_others(object, &[&[key]])
+        }),
     })
 }
 
-/// Whether a value under a key is bytes, or has some so many levels deep: a text of base64 or a `data:` URL, or of a
-/// document its text. An address is data by itself.
-fn has_bytes(key: &str, value: &JsonValue<'_>, levels: u32) -> bool {
-    match value {
-        JsonValue::String(text) => {
-            is_data_url(text) || BYTES_KEYS.contains(&key) && text.bytes().all(is_base64)
-        }
-        JsonValue::Object(entries) if levels > 0 => {
-            let kind = Entries(entries).text("type");
-            key == "source" && matches!(kind, Some("base64" | "text" | "content"))
-                || entries.iter().any(|(key, value)| has_bytes(key, value, levels - 1))
-        }
-        _ => false,
-    }
+/// Whether an object has the bytes of a file, perhaps so many levels deep, and nothing else but what names it or says
+/// of which kind it is. An address is data by itself.
+fn holds_bytes(object: Fields<'_>, levels: u32) -> bool {
+    let Fields(Entries(entries)) = object;
+    let is_beside = |key: &str| {
+        let keys = [&TYPES[..], &KINDS, &FILE_NAMES, &MARKS];
+        keys.iter().any(|keys| keys.contains(&key)) || is_mime_key(key)
+    };
+    let mut others = entries
+        .iter()
+        .filter(|(key, value)| says(key, value) && !is_beside(key))
+        .map(|(key, value)| match value {
+            JsonValue::String(text) => {
+                is_data_url(text) || text.len() > MIN_BYTES && is_bytes(text, true)
+            }
+            JsonValue::Object(entries) if levels > 0 => {
+                let inner = Fields(Entries(entries));
+                key == "source" && is_source(inner) || holds_bytes(inner, levels - 1)
+            }
+            _ => false,
+        })
+        .peekable();
+    others.peek().is_some() && others.all(|is_bytes| is_bytes)
 }
 
+/// Whether an object is the source of a file of Anthropic's: bytes, which imports leave out, or the text of a document.
+fn is_source(source: Fields<'_>) -> bool {
+    let is_text = |block: &JsonValue<'_>| {
+        Fields::of(block).is_some_and(|block| {
+            block.text("type") == Some("text") && !has_others(block, &[&["text"], &MARKS])
+        })
+    };
+    let (key, is_whole) = match (source.text("type"), source.get("data"), source.get("content")) {
+        (Some("base64"), data, _) => {
+            ("data", data.is_none_or(|data| as_text(data).is_some_and(is_base64)))
+        }
+        (Some("text"), Some(JsonValue::String(_)), _) => ("data", true),
+        (Some("content"), _, Some(JsonValue::String(_))) => ("content", true),
+        (Some("content"), _, Some(JsonValue::Array(blocks))) => {
+            ("content", blocks.iter().all(is_text))
+        }
+        _ => return false,
+    };
+    is_whole && !has_others(source, &[&[key], &["media_type"]])
+}
+
+/// Whether the texts of an object may be the bytes of a file: it has the type of one, or a MIME type that is not that of
+/// a text.
+fn is_of_file(object: Entries<'_>) -> bool {
+    let Entries(entries) = object;
+    let is_mime = |text: &str| text.contains('/') && !text.starts_with("text/");
+    type_of(object).and_then(form_of) == Some(Form::File)
+        || entries
+            .iter()
+            .any(|(key, value)| is_mime_key(key) && as_text(value).is_some_and(is_mime))
+}
+
+fn is_mime_key(key: &str) -> bool {
+    let key = key.replace(['_', '-'], "").to_ascii_lowercase();
+    ["mimetype", "mediatype", "contenttype"].iter().any(|end| key.ends_with(end))
+}
+
+/// Whether a long text is bytes by what it is: base64, perhaps as a `data:` URL. Where nothing else says that it is of a
+/// file, it has letters of both cases and digits, as other texts without spaces rarely have.
+fn is_bytes(text: &str, is_of_file: bool) -> bool {
+    let has = |is: fn(&u8) -> bool| text.as_bytes().iter().any(is);
+    let is_mixed =
+        || has(u8::is_ascii_lowercase) && has(u8::is_ascii_uppercase) && has(u8::is_ascii_digit);
+    is_data_url(text)
+        || is_base64(text) && (is_of_file || is_mixed())
+        || is_base64_in_lines(text) && is_mixed()
+}
+
+/// `data:image/png;base64,` and base64 to the end.
 fn is_data_url(text: &str) -> bool {
-    text.strip_prefix("data:").is_some_and(|url| url.contains(";base64,"))
+    let parts = text.strip_prefix("data:").and_then(|url| url.split_once(";base64,"));
+    parts.is_some_and(|(head, data)| {
+        head.contains('/')
+            && head.bytes().all(|byte| byte.is_ascii_graphic() && byte != b',')
+            && is_base64(data)
+    })
 }
 
-fn is_base64(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"+/=-_".contains(&byte)
+/// Whether a text is base64 in one line.
+fn is_base64(text: &str) -> bool {
+    let text = text.trim_ascii_end().trim_end_matches('=');
+    text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+/-_".contains(&byte))
+}
+
+/// Whether a text is base64 in lines of one width, as MIME, PEM and GitHub have them.
+fn is_base64_in_lines(text: &str) -> bool {
+    text.trim_ascii_end().rsplit_once('\n').is_some_and(|(lines, last)| {
+        let width = lines.lines().next().map_or(0, str::len);
+        [60, 64, 76].contains(&width)
+            && lines.lines().all(|line| line.len() == width && is_base64(line))
+            && last.len() <= width
+            && is_base64(last)
+    })
 }

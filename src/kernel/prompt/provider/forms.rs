@@ -440,7 +440,13 @@ impl<'c> Reader<'c> {
             let id = result.id(&IDS).or_else(|| result.id(&["id"]));
             let id = id.or_else(|| CallId::name(result.text("name")));
             if id.is_some() || result.first(&RESULTS).or_else(|| result.first(&ERRORS)).is_some() {
-                blocks.push(self.result(&[result], &RESULTS, id));
+                let mut block = self.result(&[result], &RESULTS, id);
+                if let (Block::Result(sent), Some(files)) = (&mut block, result.get("parts")) {
+                    let text = format!("{}\n{}", sent.text, self.result_text(files));
+                    sent.text = text.trim().to_owned().into();
+                    sent.is_blank = false;
+                }
+                blocks.push(block);
             }
         }
         let name = || CallId::name(Some(CODE_EXECUTION));

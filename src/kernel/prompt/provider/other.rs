@@ -4,7 +4,7 @@ use crate::json::{JsonValue, compact_text};
 use crate::messages::message::{Entries, as_object};
 use crate::messages::{MessageText, message_text};
 use crate::prompt::provider::ProviderFormat;
-use crate::prompt::provider::forms::{Form, form_of, type_of};
+use crate::prompt::provider::forms::{FILE_KEYS, Form, form_of, type_of};
 use crate::prompt::provider::payload::{Arguments, called};
 use crate::prompt::provider::sequence::{indented, tool_name};
 
@@ -31,7 +31,11 @@ impl<'a> Other<'a> {
     /// What stands for it in another form: of a file its name, "" of a thought; of others the type, and their text,
     /// which is from somebody who is not the speaker, such as a page that was fetched.
     pub(super) fn described(self, check_interrupts: &dyn Fn()) -> String {
-        let form = type_of(self.entries()).and_then(form_of);
+        let is_keyed = FILE_KEYS.iter().any(|key| self.entries().object(key).is_some());
+        let form = match type_of(self.entries()) {
+            None => is_keyed.then_some(Form::File),
+            Some(kind) => form_of(kind),
+        };
         let (mark, text) = match (form, self.known_text(check_interrupts)) {
             (Some(Form::Thought), _) => return String::new(),
             (Some(Form::File), Some(name)) if !name.is_empty() => {

@@ -87,7 +87,7 @@ impl<'a> Arguments<'a> {
         let json = match self {
             Arguments::Json(json) => json.clone(),
             Arguments::Text(text) => jsonb_text(text, MAX_ARGUMENTS_GROWTH, check_interrupts)
-                .and_then(|_| read(text, &mut { MAX_ARGUMENT_VALUES }, check_interrupts).ok()?)
+                .and_then(|_| read(text, &mut { MAX_TEXT_VALUES }, check_interrupts).ok()?)
                 .unwrap_or(JsonValue::String(text.into())),
         };
         match json {
@@ -152,8 +152,8 @@ pub(super) fn read<'a>(
     Ok(reader.finish().is_ok().then_some(json))
 }
 
-/// The most values of the arguments of a call that are read.
-const MAX_ARGUMENT_VALUES: usize = 100_000;
+/// The most values of JSON in a text that are read.
+pub(super) const MAX_TEXT_VALUES: usize = 100_000;
 
 /// How many times as long as their JSON the text of a jsonb of arguments may be: numbers with exponents are written
 /// out.
