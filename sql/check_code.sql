@@ -65,13 +65,27 @@ BEGIN
             UNION ALL SELECT 'pg_constraint'::regclass, k.oid
                       FROM pg_constraint AS k WHERE p.class = 'pg_type'::regclass AND k.contypid = p.object
         ) AS o
+    ), expressions (class, object, tree) AS (
+        SELECT p.class, p.object,
+               CASE WHEN pg_column_size(t.tree) <= 8192
+                    THEN CASE WHEN octet_length(t.tree::text) <= 100000 THEN t.tree::text END END
+        FROM part AS p
+        CROSS JOIN LATERAL (
+            SELECT k.conbin AS tree
+            FROM pg_constraint AS k WHERE p.class = 'pg_constraint'::regclass AND k.oid = p.object
+            UNION ALL SELECT d.adbin
+                      FROM pg_attrdef AS d WHERE p.class = 'pg_attrdef'::regclass AND d.oid = p.object
+            UNION ALL SELECT t.typdefaultbin
+                      FROM pg_type AS t WHERE p.class = 'pg_type'::regclass AND t.oid = p.object
+        ) AS t
+        WHERE t.tree IS NOT NULL
     )
     SELECT 'user_functions', count(*) = 0, count(*),
            'functions of users in indexes, constraints, defaults and the like: they run with the rights of the role'
            ' that reads or writes'
            || coalesce(': ' || string_agg(u.what, ', ' ORDER BY u.what), ''),
            string_agg(DISTINCT format('SELECT pg_catalog.pg_get_functiondef(%L::pg_catalog.regprocedure);',
-                                      graph_kernel.function_name(u.fn)), ' ')
+                                      graph_kernel.function_name(u.fn)), ' ') FILTER (WHERE u.fn IS NOT NULL)
     FROM (
         SELECT DISTINCT format('%s in %s', coalesce(o.oprcode::oid, p.oid)::regprocedure,
                                pg_describe_object(d.classid, d.objid, 0)) AS what,
@@ -91,6 +105,20 @@ BEGIN
                           WHERE m.classid = 'pg_proc'::regclass AND m.objid = coalesce(o.oprcode::oid, p.oid)
                             AND m.refclassid = 'pg_extension'::regclass AND m.deptype = 'e'
                             AND y.extname = 'graph_kernel' AND w.rolsuper)
+        -- Of the server's own functions those that run the SQL that they are given, or act. No list of what an
+        -- expression uses has them, so it is looked through, as far as it is not longer than those who use it write.
+        UNION
+        SELECT format('%s in %s', w.oid::regprocedure, pg_describe_object(e.class, e.object, 0)), NULL
+        FROM expressions AS e
+        CROSS JOIN LATERAL regexp_matches(e.tree, ':[a-z]*funcid ([0-9]+)', 'g') AS m (called)
+        JOIN pg_proc AS w ON w.oid = m.called[1]::oid
+        WHERE w.oid < 16384
+          AND (w.proname ~ '_to_xml'
+               OR w.provolatile = 'v'
+                  AND w.proname <> ALL ('{clock_timestamp,gen_random_uuid,nextval,random,timeofday,uuidv4,uuidv7}'))
+        UNION
+        SELECT format('a long expression in %s', pg_describe_object(e.class, e.object, 0)), NULL
+        FROM expressions AS e WHERE e.tree IS NULL
     ) AS u;
 
     -- With these the caller's setting would decide which graph is read with the owner's rights.

@@ -8,15 +8,15 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     superusers oid[] := ARRAY(SELECT r.oid FROM pg_roles AS r WHERE r.rolsuper);
-    -- The columns that are bound, and the arguments of the trigger that keeps the hashes, as arguments are compared.
-    bound_columns text[] := ARRAY(
-        SELECT encode(replace(c.value, E'\\', E'\\\\')::bytea, 'escape')
+    -- The columns that are bound, and the arguments of the trigger that keeps the hashes, as bytes.
+    bound_columns bytea[] := ARRAY(
+        SELECT replace(c.value, E'\\', E'\\\\')::bytea
         FROM (SELECT c.value FROM jsonb_each_text(graph #> '{turns,columns}') AS c
               UNION SELECT c.value FROM jsonb_each_text(graph #> '{edges,columns}') AS c) AS c
         WHERE c.value <> '');
-    hashing text[] := ARRAY(
-        SELECT encode(replace(coalesce(nullif(graph #>> ARRAY['turns', 'columns', n.name], ''), n.name),
-                              E'\\', E'\\\\')::bytea, 'escape')
+    hashing bytea[] := ARRAY(
+        SELECT replace(coalesce(nullif(graph #>> ARRAY['turns', 'columns', n.name], ''), n.name),
+                       E'\\', E'\\\\')::bytea
         FROM unnest('{content_text,content_hash}'::text[]) AS n (name));
 BEGIN
     -- In another form a trigger that promotes can be got round. There is one at any time while it is replaced. One
@@ -48,7 +48,8 @@ BEGIN
                    ELSE g.faults <> '{}' OR g.bad_arguments <> '{}' END
     ORDER BY g.place::text, g.name;
 
-    -- A trigger runs with the rights of whoever writes: of who promotes, takes kept slices again or fills in hashes.
+    -- A trigger runs with the rights of whoever writes: of who promotes, takes kept slices again or fills in hashes. What
+    -- a foreign key compares with, such as a cast, runs with those of the owner of the table that it refers to.
     RETURN QUERY
     WITH RECURSIVE bound (oid, is_written) AS (
         SELECT t.oid::oid, false FROM unnest(graph_kernel.tables_of(graph)) AS t (oid)
@@ -65,33 +66,42 @@ BEGIN
                array_agg(DISTINCT p.argument) FILTER (WHERE p.argument IS NOT NULL) AS held
         FROM (SELECT p.oid, p.is_written, c.argument
               FROM part AS p LEFT JOIN unnest(bound_columns) AS c (argument) ON true
-              UNION ALL SELECT g.place, false, encode(replace(c.name, E'\\', E'\\\\')::bytea, 'escape')
+              UNION ALL SELECT g.place, false, replace(c.name, E'\\', E'\\\\')::bytea
                         FROM promoting AS g CROSS JOIN unnest(g.columns) AS c (name)) AS p
         JOIN pg_class AS r ON r.oid = p.oid
         GROUP BY r.oid
     ), found (check_name, place, whose, hint) AS (
-        SELECT 'trigger_rights', h.place, h.holders, format('REVOKE TRIGGER ON %s FROM %s CASCADE;', h.place, h.holders)
+        SELECT 'trigger_rights', h.place, h.holders,
+               format('REVOKE TRIGGER, REFERENCES ON %s FROM %s CASCADE;', h.place, h.holders)
         FROM (SELECT p.oid::regclass AS place,
                      string_agg(DISTINCT CASE WHEN a.grantee = 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END, ', ')
                          AS holders
-              FROM place AS p CROSS JOIN LATERAL aclexplode(p.relacl) AS a
-              WHERE a.privilege_type = 'TRIGGER' AND a.grantee <> p.relowner
+              FROM place AS p
+              CROSS JOIN LATERAL (SELECT p.relacl UNION ALL SELECT c.attacl FROM pg_attribute AS c
+                                                            WHERE c.attrelid = p.oid AND c.attacl IS NOT NULL) AS g (acl)
+              CROSS JOIN LATERAL aclexplode(g.acl) AS a
+              WHERE a.privilege_type IN ('TRIGGER', 'REFERENCES') AND a.grantee <> p.relowner
                 AND a.grantee <> ALL (superusers)
               GROUP BY p.oid) AS h
         UNION ALL
-        SELECT 'foreign_triggers', h.place, h.triggers,
+        SELECT 'foreign_triggers', h.place, string_agg(h.what, ', ' ORDER BY h.what),
                format('SELECT pg_catalog.pg_get_triggerdef(g.oid) FROM pg_catalog.pg_trigger AS g WHERE g.tgrelid'
-                      ' OPERATOR(pg_catalog.=) %L::pg_catalog.regclass AND NOT g.tgisinternal'
-                      ' ORDER BY g.tgname;', h.place)
-        FROM (SELECT p.oid::regclass AS place,
-                     string_agg(format('%I %s', g.tgname, o.why), ', ' ORDER BY g.tgname) AS triggers
+                      ' OPERATOR(pg_catalog.=) %1$L::pg_catalog.regclass AND NOT g.tgisinternal UNION ALL'
+                      ' SELECT pg_catalog.format(''%%s: %%s'', k.conrelid::pg_catalog.regclass,'
+                      ' pg_catalog.pg_get_constraintdef(k.oid)) FROM pg_catalog.pg_constraint AS k WHERE k.confrelid'
+                      ' OPERATOR(pg_catalog.=) %1$L::pg_catalog.regclass;', h.place)
+        FROM (SELECT p.oid::regclass AS place, format('%I %s', g.tgname, o.why) AS what
               FROM place AS p
               JOIN pg_trigger AS g ON g.tgrelid = p.oid AND NOT g.tgisinternal AND g.tgenabled <> 'D'
               JOIN pg_proc AS f ON f.oid = g.tgfoid
               -- What is longer than those who use it would write is not looked into: strangers choose its length.
               CROSS JOIN LATERAL (
-                  SELECT CASE WHEN octet_length(g.tgargs) <= 8192
-                              THEN (string_to_array(encode(g.tgargs, 'escape'), E'\\000'))[:g.tgnargs] END AS arguments,
+                  -- As in promoting_triggers.
+                  SELECT CASE WHEN octet_length(g.tgargs) <= 8192 THEN ARRAY(
+                             SELECT decode(a.text, 'escape')
+                             FROM unnest((string_to_array(replace(encode(g.tgargs, 'escape'), E'\\\\', E'\\134'),
+                                                          E'\\000'))[:g.tgnargs]) WITH ORDINALITY AS a (text, position)
+                             ORDER BY a.position) END AS arguments,
                          CASE WHEN pg_column_size(g.tgqual) > 8192 THEN true
                               ELSE octet_length(g.tgqual::text) > 100000 END AS is_long
               ) AS given
@@ -124,16 +134,22 @@ BEGIN
                   END AS why
               ) AS o
               WHERE o.why IS NOT NULL AND (p.is_written OR g.oid NOT IN (SELECT w.guard FROM promoting AS w))
-              GROUP BY p.oid) AS h
+              UNION ALL
+              SELECT p.oid::regclass, format('foreign key %I of %s', k.conname, k.conrelid::regclass)
+              FROM place AS p
+              JOIN pg_constraint AS k ON k.confrelid = p.oid AND k.contype = 'f'
+              JOIN pg_class AS r ON r.oid = k.conrelid
+              WHERE r.relowner <> p.relowner AND r.relowner <> ALL (superusers)) AS h
+        GROUP BY h.place
     )
     SELECT c.check_name, f.place IS NULL, count(f.place) OVER (PARTITION BY c.check_name, f.place),
            c.what || CASE WHEN f.place IS NULL THEN ''
                           ELSE ': ' || graph_kernel.text_prefix(format('%s (%s)', f.place, f.whose), 100000) END,
            graph_kernel.whole_command(f.hint)
     FROM (VALUES (1, 'trigger_rights',
-                  'tables that promote or that functions write, on which others than the owner hold TRIGGER'),
+                  'tables that promote or that functions write, on which others than the owner hold TRIGGER or REFERENCES'),
                  (2, 'foreign_triggers',
-                  'tables that promote or that functions write, with triggers that others may have made'))
+                  'tables that promote or that functions write, with triggers or foreign keys that others may have made'))
              AS c (position, check_name, what)
     LEFT JOIN found AS f ON f.check_name = c.check_name
     ORDER BY c.position, f.place::text;

@@ -162,10 +162,13 @@ SELECT check_name, ok, detail FROM graph_check() WHERE check_name ~ '^(promotion
 SELECT tgname, tgargs, pg_get_triggerdef(oid) FROM pg_trigger WHERE tgrelid = 'blind'::regclass AND tgname ~ 'odd';
 
 -- What functions write is written by superusers too: TRIGGER on it counts, and a trigger that stays when it is revoked.
+-- So do REFERENCES, as what a foreign key compares with runs as the owner of the table that it refers to, and such keys.
 SELECT graph_kernel.bind_store(graph_kernel.create_slice_store('public'));
 CREATE SCHEMA regress_theirs AUTHORIZATION regress_attacker;
 GRANT TRIGGER ON slice_store, memory_turns TO regress_attacker;
+GRANT REFERENCES (id) ON memory_turns TO regress_attacker;
 SET ROLE regress_attacker;
+CREATE TABLE regress_theirs.referring (turn uuid REFERENCES memory_turns);
 CREATE FUNCTION regress_theirs.own() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN new; END $$;
 CREATE TRIGGER "their ""own" BEFORE UPDATE ON slice_store FOR EACH ROW EXECUTE FUNCTION regress_theirs.own();
 CREATE TRIGGER own BEFORE INSERT ON memory_turns FOR EACH ROW EXECUTE FUNCTION regress_theirs.own();
@@ -215,6 +218,7 @@ BEGIN
     EXECUTE format('CREATE TRIGGER t_long BEFORE UPDATE ON atoms FOR EACH ROW EXECUTE FUNCTION set_column(%L, %L)',
                    'statement', repeat('x', 9000));
 END $$;
+CREATE TRIGGER u_zeros BEFORE UPDATE ON atoms FOR EACH ROW EXECUTE FUNCTION set_column('a \000 b', 'slice');
 -- The columns of a stranger's own table are not those of others.
 CREATE TABLE regress_theirs.promoted (noted json, changed uuid);
 CREATE CONSTRAINT TRIGGER p AFTER INSERT OR UPDATE ON regress_theirs.promoted NOT DEFERRABLE FOR EACH ROW EXECUTE FUNCTION graph_require_admissible('noted', 'changed');
