@@ -226,8 +226,8 @@ check_layers() { "$root/tests/harness/layers.sh"; }
 check_format() { cargo fmt --all --check; }
 # All packages at once, as Cargo checks what they depend on anew for each set of features.
 check_clippy() {
-  local tests='graph_kernel_tests/soak graph_kernel_tests/allocations graph_kernel_tests/citus graph_kernel_tests/majors'
-  local kind
+  local kind tests='graph_kernel_tests/soak graph_kernel_tests/allocations'
+  tests+=' graph_kernel_tests/citus graph_kernel_tests/majors'
   # The second is of builds for tests alone.
   for kind in '' 'random_limits failing_allocations'; do
     cargo clippy --workspace --all-targets --no-default-features --features "pg$major $tests $kind" -- -D warnings
