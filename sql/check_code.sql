@@ -100,11 +100,12 @@ BEGIN
         LEFT JOIN pg_operator AS o ON d.refclassid = 'pg_operator'::regclass AND o.oid = d.refobjid
         WHERE coalesce(o.oprcode::oid, p.oid) >= 16384
           -- The extension's owner may make any function of theirs a member: those of the script belong to a superuser.
+          -- Of these the ones that are immutable do nothing.
           AND NOT EXISTS (SELECT FROM pg_depend AS m JOIN pg_extension AS y ON y.oid = m.refobjid
                           JOIN pg_proc AS f ON f.oid = m.objid JOIN pg_roles AS w ON w.oid = f.proowner
                           WHERE m.classid = 'pg_proc'::regclass AND m.objid = coalesce(o.oprcode::oid, p.oid)
                             AND m.refclassid = 'pg_extension'::regclass AND m.deptype = 'e'
-                            AND y.extname = 'graph_kernel' AND w.rolsuper)
+                            AND y.extname = 'graph_kernel' AND w.rolsuper AND f.provolatile = 'i')
         -- Of the server's own functions those that run the SQL that they are given, or act. No list of what an
         -- expression uses has them, so it is looked through, as far as it is not longer than those who use it write.
         UNION

@@ -62,11 +62,11 @@ BEGIN
         SELECT g.guard, g.place::oid, ARRAY[g.reference, g.document, g.turns]::text[] AS columns
         FROM graph_kernel.promoting_triggers() AS g
     ), place AS (
-        SELECT r.oid, r.relowner, r.relacl, bool_or(p.is_written) AS is_written,
+        SELECT r.oid, r.relowner, r.relacl, bool_or(p.is_bound) AS is_bound, bool_or(p.is_written) AS is_written,
                array_agg(DISTINCT p.argument) FILTER (WHERE p.argument IS NOT NULL) AS held
-        FROM (SELECT p.oid, p.is_written, c.argument
+        FROM (SELECT p.oid, true AS is_bound, p.is_written, c.argument
               FROM part AS p LEFT JOIN unnest(bound_columns) AS c (argument) ON true
-              UNION ALL SELECT g.place, false, replace(c.name, E'\\', E'\\\\')::bytea
+              UNION ALL SELECT g.place, false, false, replace(c.name, E'\\', E'\\\\')::bytea
                         FROM promoting AS g CROSS JOIN unnest(g.columns) AS c (name)) AS p
         JOIN pg_class AS r ON r.oid = p.oid
         GROUP BY r.oid
@@ -97,7 +97,7 @@ BEGIN
               -- What is longer than those who use it would write is not looked into: strangers choose its length.
               CROSS JOIN LATERAL (
                   -- As in promoting_triggers.
-                  SELECT CASE WHEN octet_length(g.tgargs) <= 8192 THEN ARRAY(
+                  SELECT CASE WHEN octet_length(g.tgargs) <= 8192 AND g.tgnargs <= 64 THEN ARRAY(
                              SELECT decode(a.text, 'escape')
                              FROM unnest((string_to_array(replace(encode(g.tgargs, 'escape'), E'\\\\', E'\\134'),
                                                           E'\\000'))[:g.tgnargs]) WITH ORDINALITY AS a (text, position)
@@ -124,6 +124,7 @@ BEGIN
                                      AND t.typowner <> p.relowner AND t.typowner <> ALL (superusers))
                           THEN 'with WHEN'
                       WHEN p.is_written THEN 'on a table that needs none'
+                      WHEN p.is_bound AND g.oid IN (SELECT w.guard FROM promoting AS w) THEN 'that promotes'
                       WHEN f.oid = to_regprocedure(graph_kernel.own_name('graph_content_hash_trigger') || '()')
                           THEN CASE WHEN g.tgtype <> 23 OR g.tgattr::text <> '' OR g.tgqual IS NOT NULL
                                         THEN 'not BEFORE INSERT OR UPDATE FOR EACH ROW'
@@ -133,7 +134,7 @@ BEGIN
                        AND coalesce(given.arguments && p.held, given.arguments IS NULL) THEN 'with arguments'
                   END AS why
               ) AS o
-              WHERE o.why IS NOT NULL AND (p.is_written OR g.oid NOT IN (SELECT w.guard FROM promoting AS w))
+              WHERE o.why IS NOT NULL AND (p.is_bound OR g.oid NOT IN (SELECT w.guard FROM promoting AS w))
               UNION ALL
               SELECT p.oid::regclass, format('foreign key %I of %s', k.conname, k.conrelid::regclass)
               FROM place AS p

@@ -120,7 +120,7 @@ ALTER TABLE slice_store ALTER of_default SET DEFAULT mine('')::text;
 CREATE DOMAIN own_number AS int CHECK (VALUE > 0 AND mine(''));
 CREATE DOMAIN of_default AS text DEFAULT mine('')::text;
 CREATE TYPE pair AS (one own_number, two int);
-CREATE DOMAIN runs AS text CHECK (query_to_xml('SELECT 1', true, true, VALUE) IS NOT NULL) CHECK (VALUE ~ 'a' AND lower(VALUE) = concat(VALUE));
+CREATE DOMAIN runs AS text CHECK (query_to_xml('SELECT 1', true, true, VALUE) IS NOT NULL) CHECK (VALUE ~ 'a' AND lower(VALUE) = concat(VALUE)) CHECK (graph_content_hash(VALUE) <> '' AND graph_kernel.unbind_tables(VALUE) IS NULL);
 ALTER TABLE slice_store ADD runs runs, ADD made_at timestamptz DEFAULT now(), ADD id uuid DEFAULT gen_random_uuid();
 DO $$ BEGIN EXECUTE format('ALTER TABLE slice_store ADD CONSTRAINT is_long CHECK (kept_by <> %L)', repeat('x', 100000)); END $$;
 ALTER TABLE slice_store ADD inner_one text DEFAULT (ROW(1, 2)::pair)::text, ADD other of_default;

@@ -218,6 +218,7 @@ BEGIN
     EXECUTE format('CREATE TRIGGER t_long BEFORE UPDATE ON atoms FOR EACH ROW EXECUTE FUNCTION set_column(%L, %L)',
                    'statement', repeat('x', 9000));
 END $$;
+CREATE CONSTRAINT TRIGGER v_promotes AFTER INSERT ON memory_turns NOT DEFERRABLE FOR EACH ROW EXECUTE FUNCTION graph_require_admissible('content_text', 'id');
 CREATE TRIGGER u_zeros BEFORE UPDATE ON atoms FOR EACH ROW EXECUTE FUNCTION set_column('a \000 b', 'slice');
 -- The columns of a stranger's own table are not those of others.
 CREATE TABLE regress_theirs.promoted (noted json, changed uuid);
@@ -237,6 +238,7 @@ DROP FUNCTION set_column CASCADE;
 DROP FUNCTION nothing;
 DROP TRIGGER g_hash ON memory_turns;
 DROP TRIGGER o_form ON memory_turns;
+DROP TRIGGER v_promotes ON memory_turns;
 DROP TRIGGER p_empty ON memory_turns;
 DROP TRIGGER q_store ON slice_store;
 DROP TRIGGER r_long ON atoms;
