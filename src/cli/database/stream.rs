@@ -1,5 +1,6 @@
 //! A stream from a server, whose messages are bounded, and which the server closes first.
 
+use std::collections::HashMap;
 use std::error::Error;
 use std::fmt::{self, Display, Formatter};
 use std::future::Future;
@@ -57,8 +58,8 @@ pub(super) enum Next {
     Header([u8; HEADER_BYTES], usize),
     /// So many bytes of a message.
     Body(usize),
-    /// So many bytes of one of this type, which describes columns or parameters.
-    Description(u8, usize),
+    /// So many bytes of one of this type, which is looked into.
+    Known(u8, usize),
 }
 
 impl Next {
@@ -68,18 +69,20 @@ impl Next {
 /// What has come from the server.
 struct Messages {
     next: Next,
-    /// The bytes of messages that the driver keeps: all until queries may come, as notices of the login, and later the
+    /// The bytes of messages that the driver keeps: all until queries may come, as notices of the login, and the
     /// settings that the server tells, of which there may be any number.
     kept: usize,
+    /// What of these is of each setting. One that is told again takes the place of what was told before.
+    settings: HashMap<Vec<u8>, usize>,
     /// Whether queries may come.
     is_ready: bool,
-    /// The bytes that have come of a description.
-    description: Vec<u8>,
+    /// The bytes that have come of a message that is looked into.
+    body: Vec<u8>,
 }
 
 impl Messages {
     fn new(next: Next) -> Self {
-        Messages { next, kept: 0, is_ready: false, description: Vec::new() }
+        Messages { next, kept: 0, settings: HashMap::new(), is_ready: false, body: Vec::new() }
     }
 
     /// Looks at the bytes that come next.
@@ -106,15 +109,19 @@ impl Messages {
                     bytes = &bytes[taken..];
                     if taken == left { Next::MESSAGE } else { Next::Body(left - taken) }
                 }
-                Next::Description(kind, left) => {
+                Next::Known(kind, left) => {
                     let (taken, rest) = bytes.split_at(left.min(bytes.len()));
                     bytes = rest;
-                    self.description.extend(taken);
+                    self.body.extend(taken);
                     if taken.len() == left {
-                        check_types(kind, &std::mem::take(&mut self.description))?;
+                        let body = std::mem::take(&mut self.body);
+                        match kind {
+                            b'S' => self.keep_setting(&body)?,
+                            _ => check_types(kind, &body)?,
+                        }
                         Next::MESSAGE
                     } else {
-                        Next::Description(kind, left - taken.len())
+                        Next::Known(kind, left - taken.len())
                     }
                 }
             };
@@ -125,17 +132,28 @@ impl Messages {
     /// What follows the header of a message.
     fn begin(&mut self, header: [u8; HEADER_BYTES]) -> Result<Next, MessageTooLong> {
         let (kind, length) = (header[0], length(header)?);
-        if kind == b'S' || !self.is_ready {
-            self.kept += KEPT_BYTES + HEADER_BYTES + length;
-        }
-        if self.kept > MAX_OTHER_BYTES {
-            return Err(MessageTooLong { bytes: self.kept });
+        if !self.is_ready {
+            self.keep(HEADER_BYTES + length)?;
         }
         self.is_ready |= kind == b'Z';
         Ok(match kind {
-            b'T' | b't' => Next::Description(kind, length),
+            b'T' | b't' | b'S' => Next::Known(kind, length),
             _ => Next::Body(length),
         })
+    }
+
+    /// Counts a message that the driver keeps.
+    fn keep(&mut self, bytes: usize) -> Result<(), MessageTooLong> {
+        self.kept += KEPT_BYTES + bytes;
+        if self.kept > MAX_OTHER_BYTES { Err(MessageTooLong { bytes: self.kept }) } else { Ok(()) }
+    }
+
+    /// Counts a setting, whose name ends with the first zero byte.
+    fn keep_setting(&mut self, body: &[u8]) -> io::Result<()> {
+        let name = body.split(|byte| *byte == 0).next().unwrap_or_default();
+        let before = self.settings.insert(name.to_vec(), KEPT_BYTES + body.len());
+        self.kept -= before.unwrap_or_default();
+        self.keep(body.len()).map_err(io::Error::other)
     }
 }
 
@@ -261,17 +279,31 @@ mod tests {
     #[test]
     fn settings_and_what_comes_with_the_login_are_bounded() {
         let ready = message(b'Z', 5);
-        for kind in [b'S', b'N'] {
-            for length in [304, 4] {
-                let told = message(kind, length);
-                let many = told.repeat(MAX_OTHER_BYTES / (told.len() + KEPT_BYTES));
-                assert!(is_taken(Next::MESSAGE, &many, 1000), "{kind}");
-                assert!(!is_taken(Next::MESSAGE, &[&many[..], &told].concat(), 1000), "{kind}");
-                // A notice that comes later is not kept.
-                let later = [&ready[..], &many, &told].concat();
-                assert_eq!(is_taken(Next::MESSAGE, &later, 1000), kind == b'N', "{kind}");
-            }
+        for length in [304, 4] {
+            let told = message(b'N', length);
+            let many = told.repeat(MAX_OTHER_BYTES / (told.len() + KEPT_BYTES));
+            assert!(is_taken(Next::MESSAGE, &many, 1000));
+            assert!(!is_taken(Next::MESSAGE, &[&many[..], &told].concat(), 1000));
+            // One that comes later is not kept.
+            assert!(is_taken(Next::MESSAGE, &[&ready[..], &many, &told].concat(), 1000));
         }
+        let settings = |count: usize, names: usize| -> Vec<u8> {
+            let setting = |n: usize| {
+                let body = format!("{:032}\0value\0", n % names);
+                [b"S", &(body.len() as u32 + 4).to_be_bytes()[..], body.as_bytes()].concat()
+            };
+            (0..count).flat_map(setting).collect()
+        };
+        let most = (MAX_OTHER_BYTES - 100) / (39 + KEPT_BYTES);
+        for piece in [1, 1000] {
+            let taken =
+                |settings: &[u8]| is_taken(Next::MESSAGE, &[&ready[..], settings].concat(), piece);
+            assert!(taken(&settings(most, most)));
+            assert!(!taken(&settings(most + 2, most + 2)));
+            // One that changes is kept once.
+            assert!(taken(&settings(2 * most, 3)));
+        }
+        assert!(!is_taken(Next::MESSAGE, &settings(most, 3), 1000), "at the login");
     }
 
     #[test]
