@@ -48,8 +48,8 @@ BEGIN
                    ELSE g.faults <> '{}' OR g.bad_arguments <> '{}' END
     ORDER BY g.place::text, g.name;
 
-    -- A trigger runs with the rights of whoever writes: of who promotes, takes kept slices again or fills in hashes. What
-    -- a foreign key compares with, such as a cast, runs with those of the owner of the table that it refers to.
+    -- A trigger runs with the rights of whoever writes: of who promotes, takes kept slices again or fills in hashes.
+    -- What a foreign key compares with, such as a cast, runs with those of the owner of the table that it refers to.
     RETURN QUERY
     WITH RECURSIVE bound (oid, is_written) AS (
         SELECT t.oid::oid, false FROM unnest(graph_kernel.tables_of(graph)) AS t (oid)
@@ -77,8 +77,10 @@ BEGIN
                      string_agg(DISTINCT CASE WHEN a.grantee = 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END, ', ')
                          AS holders
               FROM place AS p
-              CROSS JOIN LATERAL (SELECT p.relacl UNION ALL SELECT c.attacl FROM pg_attribute AS c
-                                                            WHERE c.attrelid = p.oid AND c.attacl IS NOT NULL) AS g (acl)
+              CROSS JOIN LATERAL (
+                  SELECT p.relacl
+                  UNION ALL SELECT c.attacl FROM pg_attribute AS c WHERE c.attrelid = p.oid AND c.attacl IS NOT NULL
+              ) AS g (acl)
               CROSS JOIN LATERAL aclexplode(g.acl) AS a
               WHERE a.privilege_type IN ('TRIGGER', 'REFERENCES') AND a.grantee <> p.relowner
                 AND a.grantee <> ALL (superusers)
@@ -148,9 +150,11 @@ BEGIN
                           ELSE ': ' || graph_kernel.text_prefix(format('%s (%s)', f.place, f.whose), 100000) END,
            graph_kernel.whole_command(f.hint)
     FROM (VALUES (1, 'trigger_rights',
-                  'tables that promote or that functions write, on which others than the owner hold TRIGGER or REFERENCES'),
+                  'tables that promote or that functions write, on which others than the owner hold TRIGGER or'
+                  ' REFERENCES'),
                  (2, 'foreign_triggers',
-                  'tables that promote or that functions write, with triggers or foreign keys that others may have made'))
+                  'tables that promote or that functions write, with triggers or foreign keys that others may have'
+                  ' made'))
              AS c (position, check_name, what)
     LEFT JOIN found AS f ON f.check_name = c.check_name
     ORDER BY c.position, f.place::text;

@@ -1405,7 +1405,9 @@ fn files_beside_an_answer_of_gemini_are_named() {
 #[test]
 fn answers_of_the_model_context_protocol_are_sent_once() {
     let text = |text: &str| json!({ "type": "text", "text": text });
-    let answer = |content: Vec<Value>, structured: Value| json!({ "content": content, "structuredContent": structured, "isError": false });
+    let answer = |content: Vec<Value>, structured: Value| {
+        json!({ "content": content, "structuredContent": structured, "isError": false })
+    };
     let picture = json!({ "type": "image", "data": picture(), "mimeType": "image/png" });
     let repeated = [
         (vec!["{\n  \"t\": 22\n}"], json!({ "t": 22 })),
@@ -1555,11 +1557,13 @@ fn data_of_a_tool_with_the_type_of_a_block_are_sent_whole() {
         json!({ "output": "WORD1", "WORD2": false, "WORD3": false }),
         json!([{ "type": "file", "name": "WORD1", "data": "WORD2" }, { "type": "audio", "data": "WORD3" }]),
         json!([{ "type": "file", "mimeType": "image/png", "path": "WORD1", "data": "WORD2", "image": "WORD3" }]),
-        json!([{ "type": "document", "title": "WORD1", "source": { "type": "text", "url": "WORD2", "text": "WORD3" } }]),
+        json!([{ "type": "document", "title": "WORD1",
+                 "source": { "type": "text", "url": "WORD2", "text": "WORD3" } }]),
         json!([{ "type": "document", "name": "WORD1", "source": { "type": "content", "id": "WORD2", "n": "WORD3" } }]),
         json!([{ "type": "document", "source": { "type": "text", "value": "WORD1" } },
                { "type": "image", "source": { "type": "base64", "data": "WORD2 a", "media_type": "image/png" } },
-               { "type": "document", "source": { "type": "content", "content": [{ "type": "x", "rows": ["WORD3"] }] } }]),
+               { "type": "document",
+                 "source": { "type": "content", "content": [{ "type": "x", "rows": ["WORD3"] }] } }]),
         json!([{ "type": "image", "data": picture(), "image": { "caption": "WORD1" }, "url": "WORD2",
                  "source": "WORD3" }]),
         json!({ "stdout": format!("{}data: {{\"img\":\"data:image/png;base64,QUJD\"}}\n",
@@ -1568,7 +1572,8 @@ fn data_of_a_tool_with_the_type_of_a_block_are_sent_whole() {
                 "exit_code": "WORD2", "a": "WORD3" }),
         json!({ "stdout": format!("data:image/png;base64,{}\nSaved WORD1 files.\n", picture()), "exit_code": "WORD2",
                 "a": "WORD3" }),
-        json!({ "data": format!("{}WORD1", "GATTACA1".repeat(200)), "sequence": format!("{}WORD2", "GATTACA".repeat(200)),
+        json!({ "data": format!("{}WORD1", "GATTACA1".repeat(200)),
+                "sequence": format!("{}WORD2", "GATTACA".repeat(200)),
                 "bytecode": format!("{}WORD3", "0X60806040".repeat(200)) }),
         json!({ "type": "file", "path": "WORD1", "content": format!("{}WORD2\n",
                 "0123456789abcdef0123456789abcdef01234567\n".repeat(60)), "n": "WORD3" }),

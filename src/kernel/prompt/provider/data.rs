@@ -149,8 +149,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Whether texts of a content say all that is structured beside it: as JSON, or as servers make them of a function's
-    /// result, a list as a text for each item.
+    /// Whether texts of a content say all that is structured beside it: as JSON, or as servers make them of a
+    /// function's result, a list as a text for each item.
     fn is_repeated(&self, structured: &JsonValue<'_>, content: &[JsonValue<'_>]) -> bool {
         let texts = content.iter().filter_map(|item| as_object(item)?.text("text"));
         let texts: Vec<&str> = texts.collect();
@@ -303,8 +303,8 @@ fn is_source(source: Fields<'_>) -> bool {
     is_whole && !has_others(source, &[&[key], &["media_type"]])
 }
 
-/// Whether the texts of an object may be the bytes of a file: it has the type of one, or a MIME type that is not that of
-/// a text.
+/// Whether the texts of an object may be the bytes of a file: it has the type of one, or a MIME type that is not that
+/// of a text.
 fn is_of_file(object: Entries<'_>) -> bool {
     let Entries(entries) = object;
     let is_mime = |text: &str| text.contains('/') && !text.starts_with("text/");
@@ -319,8 +319,8 @@ fn is_mime_key(key: &str) -> bool {
     ["mimetype", "mediatype", "contenttype"].iter().any(|end| key.ends_with(end))
 }
 
-/// Whether a long text is bytes by what it is: base64, perhaps as a `data:` URL. Where nothing else says that it is of a
-/// file, it has letters of both cases and digits, as other texts without spaces rarely have.
+/// Whether a long text is bytes by what it is: base64, perhaps as a `data:` URL. Where nothing else says that it is of
+/// a file, it has letters of both cases and digits, as other texts without spaces rarely have.
 fn is_bytes(text: &str, is_of_file: bool) -> bool {
     let has = |is: fn(&u8) -> bool| text.as_bytes().iter().any(is);
     let is_mixed =
