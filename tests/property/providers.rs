@@ -1405,7 +1405,7 @@ fn files_beside_an_answer_of_gemini_are_named() {
 #[test]
 fn answers_of_the_model_context_protocol_are_sent_once() {
     let text = |text: &str| json!({ "type": "text", "text": text });
-    let answer = |content: Vec<Value>, structured: Value| {
+    let answer = |content: Vec<Value>, structured: Value| -> Value {
         json!({ "content": content, "structuredContent": structured, "isError": false })
     };
     let picture = json!({ "type": "image", "data": picture(), "mimeType": "image/png" });
