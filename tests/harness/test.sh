@@ -68,14 +68,14 @@ server_targets() {
 }
 # They compile nothing of PostgreSQL, so one build serves every major. Some run the program. The largest runs beside the
 # others, as the last tests of a program leave processors idle; server_alone runs when these have ended. What takes
-# minutes and depends little on the server is tested on the first and the last major: limits of memory, cancelled
-# statements, the service, the recorder, and the vectors of large graphs; what depends least, on the first: imports, the
-# memory that results take, and the vectors of v2 (small graphs of v1 are sliced on each).
+# minutes and depends little on the server is tested on the first and the last major: cancelled statements, the service,
+# the recorder, and the vectors of large graphs; what depends least, on the first: imports, limits of memory, and the
+# vectors of v2 (small graphs of v1 are sliced on each).
 server_tests() {
   local run status=0 beside="$logs/beside-$major.log" leave=()
   if [[ ! $first ]]; then leave=(-- --skip import:: --skip memory:: --skip policy_v2::); fi
   if [[ ! $first && ! $last ]]; then
-    leave+=(--skip cancel:: --skip little_memory:: --skip serve:: --skip http:: --skip mcp:: --skip recorder:: --skip sweep::
+    leave+=(--skip cancel:: --skip serve:: --skip http:: --skip mcp:: --skip recorder:: --skip sweep::
       --skip hard_graph --skip agent_sessions)
   fi
   export CARGO_TARGET_DIR="$root/target"
