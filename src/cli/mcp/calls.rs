@@ -106,7 +106,7 @@ fn sessions(lease: &Lease, given: &Given) -> Result<String, Failure> {
     if rows.is_empty() {
         return match session {
             Some(session) if offset == 0 => Err(no_session(lease, session).unwrap_or_else(|| {
-                "the session has turns, but no last one: they follow each other in a circle"
+                "the session has turns, but another one follows or refers to each: ask for its context"
                     .to_owned()
             })),
             _ if offset == 0 => Ok("No sessions are stored.".to_owned()),
