@@ -282,16 +282,20 @@ fn wait_for(client: &mut Client, expected: i64) {
     }
 }
 
-#[test]
-fn what_a_client_gave_up_does_not_run_on() {
-    let database = database("given_up");
-    let role = reader(&database);
-    let mut client = database.connect();
+/// A policy lets whoever reads turns wait.
+fn let_turns_sleep(client: &mut Client) {
     execute(
-        &mut client,
+        client,
         "ALTER TABLE memory_turns ENABLE ROW LEVEL SECURITY; \
          CREATE POLICY reads ON memory_turns USING (pg_sleep(600) IS NOT NULL)",
     );
+}
+
+#[test]
+fn what_a_client_gave_up_does_not_run_on() {
+    let database = database("given_up");
+    let (role, mut client) = (reader(&database), database.connect());
+    let_turns_sleep(&mut client);
     let user = format!("user={role}");
     let service = Service::start(
         &database,
@@ -656,13 +660,8 @@ fn a_kept_connection_that_has_gone_silent_is_closed() {
 #[test]
 fn a_host_that_has_gone_silent_keeps_no_connection_from_the_next_one() {
     let database = database("silent_host");
-    let role = reader(&database);
-    let mut client = database.connect();
-    execute(
-        &mut client,
-        "ALTER TABLE memory_turns ENABLE ROW LEVEL SECURITY; \
-         CREATE POLICY reads ON memory_turns USING (pg_sleep(600) IS NOT NULL)",
-    );
+    let (role, mut client) = (reader(&database), database.connect());
+    let_turns_sleep(&mut client);
     let relay = Relay::start(&database, |_| ());
     let place =
         format!("{},{} user={role} connect_timeout=2", relay.place(), database.server.socket);
