@@ -764,7 +764,7 @@ await test('a graph without words says so before a question, and a question of t
 });
 
 await test('a role that may not register is told so', async () => {
-  assert.match(await page.locator('#policy').textContent(), /The role page_reader may not register policies/);
+  assert.match(await page.locator('#policy').textContent(), /The role \u2068page_reader\u2069 may not register policies/);
 });
 
 await test('a thousand turns are drawn', async () => {
