@@ -16,7 +16,7 @@ RETURNS TABLE (turn_id uuid, session_id text, role text, phase text, created_at 
     AS 'MODULE_PATHNAME', 'list_turns_wrapper'
     LANGUAGE c STABLE PARALLEL RESTRICTED COST 10000 ROWS 100 SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION graph_kernel.list_turns(text, uuid[], text, boolean, integer, integer, integer) IS
-    'turns of the graph, the latest first: of a session, by ids, with a text, that no other follows';
+    'turns of the graph, the latest first: of a session, by ids, with a text, that no other of their session follows';
 CREATE FUNCTION graph_kernel.list_edges(turns uuid[], limit_count integer DEFAULT 10000)
 RETURNS TABLE (parent_turn_id uuid, child_turn_id uuid, edge_type text)
     AS 'MODULE_PATHNAME', 'list_edges_wrapper'

@@ -97,8 +97,8 @@ pub(crate) enum Command {
     /// List the sessions of a graph, or the ends of the branches of one.
     ///
     /// Of each session: when its latest turn was created, how many turns it has, the latest turn, its name. Of one
-    /// session: each turn that no other follows, when it was created, and the beginning of its text. The latest comes
-    /// first.
+    /// session: each turn that no other of it follows, when it was created, and the beginning of its text. The latest
+    /// comes first.
     Sessions(SessionsArguments),
     /// Serve a page that shows what a model would be shown at a turn, and why; an HTTP API; and tools for a model.
     ///

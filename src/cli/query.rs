@@ -98,7 +98,7 @@ pub(crate) fn sessions_listed(name_chars: usize) -> String {
     )
 }
 
-/// Of the session $1 the turns that no other follows, $2 after $3 others: time, id, $4 characters of the text.
+/// Of the session $1 the turns that no other of it follows, $2 after $3 others: time, id, $4 characters of the text.
 pub(crate) fn ends_listed() -> String {
     format!(
         "SELECT {TIME}, turn_id::text, content FROM (SELECT *, created_at AS at \
@@ -116,7 +116,7 @@ pub(crate) fn sessions_like() -> String {
 }
 
 /// Lists the sessions, the latest first: the time of its latest turn, the number of its turns, its latest turn, which
-/// is that of `graph_anchor`. Of one session, the ends of its branches: turns that no other follows, with their times
+/// is that of `graph_anchor`. Of one session, the ends of its branches: turns that no other of it follows, with their times
 /// and the beginning of their texts.
 pub(crate) fn sessions(
     out: &mut impl Write,

@@ -147,7 +147,7 @@ pub struct Listed<'a> {
     pub turns: Option<Vec<TurnId>>,
     /// Those that have this text in any case, in so many characters as are searched.
     pub text: Option<&'a str>,
-    /// Those that no other follows.
+    /// Those that no other of their session follows; what refers to a turn does not follow it.
     pub only_ends: bool,
 }
 
@@ -328,7 +328,7 @@ impl Searcher<'_> {
         Ok(())
     }
 
-    /// A part of the turns that no other follows, of tables that Citus reads, the latest first: of all that are sought,
+    /// A part of the ends of sessions, of tables that Citus reads, the latest first: of all that are sought,
     /// or of these.
     fn distributed_ends(
         &self,

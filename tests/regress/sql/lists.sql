@@ -20,6 +20,10 @@ FROM graph_kernel.list_sessions() AS s, graph_anchor(session_id => s.session_id)
 SELECT turn_number(turn_id) AS turn, session_id, role, phase, created_at, left(content, 20) AS content FROM graph_kernel.list_turns('a:one');
 SELECT turn_number(turn_id) AS turn FROM graph_kernel.list_turns('', only_ends => true);
 SELECT turn_number(turn_id) AS turn FROM graph_kernel.list_turns('a:one', only_ends => true, limit_count => 1, skip_count => 1);
+-- Turns of other sessions, and those that refer to a turn, do not follow it.
+INSERT INTO lists.memory_turn_edges VALUES (turn(3), turn(8), 'reply'), (turn(4), turn(3), 'REFERENCE');
+SELECT turn_number(turn_id) AS turn FROM graph_kernel.list_turns('a:one', only_ends => true);
+DELETE FROM lists.memory_turn_edges WHERE child_turn_id = turn(8) AND edge_type = 'reply' AND parent_turn_id = turn(3) OR edge_type = 'REFERENCE';
 SELECT count(*) FROM graph_kernel.list_turns('b', only_ends => true);
 SELECT turn_number(turn_id) AS turn, content FROM graph_kernel.list_turns(turns => ARRAY[turn(4), turn(77), NULL], length => 3);
 SELECT turn_number(turn_id) AS turn, content FROM graph_kernel.list_turns(has_text => 'est', length => 6);
