@@ -54,8 +54,9 @@ test-clients: setup ## run drivers and clients, use the page, and bind what appl
 	  { $(harness)/typescript_client.sh || status=1; } && { $(harness)/page.sh || status=1; } && \
 	  { $(harness)/applications.sh || status=1; } && exit $$status
 
-test-long: tools ## run the tests that take long
+test-long: tools ## run the tests that take long, and those of the glue inside a server
 	@$(with_server) cargo test --release -p graph_kernel_core -p graph_kernel_tests -- --ignored
+	@$(harness)/pgrx_tests.sh
 
 soak: tools ## kill, cancel and repeat, beside writers and on copies, for MINUTES=70; TEST=service alone
 	@$(harness)/soak.sh "$(MINUTES)" "$(TEST)"
@@ -88,7 +89,7 @@ pgvector: tools ## build pgvector from its Debian source package into the privat
 	@$(harness)/pgvector.sh
 
 lint: tools ## check format, lints, layers and that all files state one version
-	@$(with_server) check_versions && check_layers && check_format && check_clippy && $(harness)/python_client.sh lint
+	@$(with_server) check_versions && check_layers && check_format && check_clippy && check_fuzzing && $(harness)/python_client.sh lint
 
 build: tools ## build the extension
 	@$(with_server) cargo build --release "$${features[@]}"

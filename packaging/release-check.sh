@@ -81,4 +81,6 @@ step count_status 'packages' make packages
 step count_cargo 'packages-test' make packages-test
 step count_status 'packages-check' make packages-check # that they are the same bytes when built again
 step count_cargo 'upgrade-test' make upgrade-test
+step count_cargo 'test-long' make test-long
+step count_status 'bench, short' make bench SCALE=short
 close_steps

@@ -6,8 +6,7 @@
 scale=${1:-1m}
 select_server "$PG_CONFIG"
 mkdir -p "$root/target/test-logs"
-# make test has it installed, and runs others of that server beside.
-[[ -n ${GRAPH_KERNEL_INSTALLED:-} ]] || install_release >"$root/target/test-logs/bench-build.log" 2>&1 || {
+install_release >"$root/target/test-logs/bench-build.log" 2>&1 || {
   tail -n 40 "$root/target/test-logs/bench-build.log" >&2
   die 'the build failed'
 }

@@ -173,13 +173,14 @@ order_script() {
 }
 script_in() { note "$("$1" --sharedir)/extension/graph_kernel--$(version_of_tree).sql"; }
 
-# The release build, into the private server.
-install_release() {
+# install_library [--release]: builds the extension into the private server.
+install_library() {
   # Unlinked first: writing over a library that a server has mapped would crash it.
   rm -f "$("$pg_config" --pkglibdir)/graph_kernel.so"
-  cargo pgrx install --release --pg-config "$pg_config" "${features[@]}"
+  cargo pgrx install "$@" --pg-config "$pg_config" "${features[@]}"
   order_script "$(script_in "$pg_config")"
 }
+install_release() { install_library --release; }
 
 # install_real PG_CONFIG: the same, into that server itself, through sudo where its folders are not ours.
 install_real() {
@@ -224,17 +225,15 @@ version_of_tree() { sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml; }
 
 check_layers() { "$root/tests/harness/layers.sh"; }
 check_format() { cargo fmt --all --check; }
-# All packages at once, as Cargo checks what they depend on anew for each set of features.
+# All packages at once, as Cargo checks what they depend on anew for each set of features. With builds for tests: what
+# these replace are a few lines, whose warnings the release build shows.
 check_clippy() {
-  local kind tests='graph_kernel_tests/soak graph_kernel_tests/allocations'
+  local tests='random_limits failing_allocations graph_kernel_tests/soak graph_kernel_tests/allocations'
   tests+=' graph_kernel_tests/citus graph_kernel_tests/majors'
-  # The second is of builds for tests alone.
-  for kind in '' 'random_limits failing_allocations'; do
-    cargo clippy --workspace --all-targets --no-default-features --features "pg$major $tests $kind" -- -D warnings
-  done
-  # They are built by `make hostile` alone, of sources that change with the program's.
-  cargo check --locked --manifest-path tests/fuzz/Cargo.toml --all-targets --target-dir target
+  cargo clippy --workspace --all-targets --no-default-features --features "pg$major $tests" -- -D warnings
 }
+# They are built by `make hostile` alone, of sources that change with the program's.
+check_fuzzing() { cargo check --locked --manifest-path tests/fuzz/Cargo.toml --all-targets --target-dir target; }
 
 # Scripts of released versions never change: those in FOLDER/install, and the upgrades to their versions, are as
 # FOLDER/released.sha256 lists them. There is none before the first release.

@@ -126,7 +126,7 @@ done
 if [[ $(psql -At -c "SELECT count(*) FROM pg_available_extensions WHERE name = 'vector'") == 1 ]]; then
   psql -c 'CREATE EXTENSION vector' \
     -c 'ALTER TABLE memory_turns ALTER COLUMN embedding TYPE vector(384) USING embedding::vector'
-  tests vector python_client tests
+  tests vector python_client tests/test_conversation.py tests/test_spec_003.py # those that search
 else
   skip 'client for Python with pgvector' 'pgvector is not installed'
 fi

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # test.sh MAJOR…: everything `make test` runs, step by step; the last line counts the tests.
-# What does not depend on the server runs once, and the tests inside the server, the clients, the lint of the script and
-# the bench on the first of several majors only. While the first is tested, the others are built.
+# What does not depend on the server runs once, and the clients and the lint of the script on the first of several majors
+# only. While the first is tested, the others are built. Majors between the first and the last get a build without
+# optimisation, which also checks its arithmetic, and the tests that depend most on the server.
 . "$(dirname "$0")/common.sh"
 . "$root/tests/harness/steps.sh"
 
@@ -17,27 +18,6 @@ count_regress() {
 count_lines() { awk '/^ok / { good++ } /^not ok / { bad++ } END { print good + 0, bad + 0 }' "$1"; }
 
 kernel_tests() { cargo test --no-fail-fast "${tested_packages[@]}"; }
-
-# The extension's tests inside a server that cargo pgrx starts itself, on a loopback port.
-pgrx_tests() {
-  local as=()
-  data=$(mktemp -d /tmp/gk.XXXXXX) # short: the socket is in it
-  trap end_pgrx_tests EXIT
-  if ((EUID == 0)); then
-    chown "$server_user" "$data"
-    as=(--runas "$server_user")
-  fi
-  rm -f "$("$pg_config" --pkglibdir)/graph_kernel.so" # see install_release
-  env -u RUST_BACKTRACE -u PGRX_TEST_SKIP USER="$(id -un)" PATH="$root/tests/harness/bin:$PATH" \
-    cargo pgrx test "pg$major" --no-default-features --pgdata "$data" "${as[@]}"
-}
-end_pgrx_tests() {
-  local pid_file
-  for pid_file in "$data"/*/postmaster.pid; do
-    if [[ -f $pid_file ]]; then as_server "$bindir/pg_ctl" stop -s -m immediate -D "${pid_file%/*}" || true; fi
-  done
-  rm -rf "$data"
-}
 
 # regress KIND PROGRAM FILES…: PostgreSQL's own test program over tests/KIND, in the order of its schedule if it has
 # one.
@@ -67,23 +47,26 @@ server_targets() {
     name != "" && /^required-features = .*"server"/ { print "--test", name }' tests/Cargo.toml
 }
 # They compile nothing of PostgreSQL, so one build serves every major. Some run the program. The largest runs beside the
-# others, as the last tests of a program leave processors idle; server_alone runs when these have ended. What takes
-# minutes and depends little on the server is tested on the first and the last major: cancelled statements, the service,
-# the recorder, and the vectors of large graphs; what depends least, on the first: imports, limits of memory, and the
-# vectors of v2 (small graphs of v1 are sliced on each).
+# others, as the last tests of a program leave processors idle; server_alone runs when these have ended. Between the
+# first and the last major only what a version of the server may break is tested: attacks and privileges. What depends
+# little on the server is left to the first: imports, limits of memory, the program's service, and the vectors of v2
+# (small graphs of v1 are sliced on the last too).
 server_tests() {
   local run status=0 beside="$logs/beside-$major.log" leave=()
-  if [[ ! $first ]]; then leave=(-- --skip import:: --skip memory:: --skip policy_v2::); fi
-  if [[ ! $first && ! $last ]]; then
-    leave+=(--skip cancel:: --skip serve:: --skip http:: --skip mcp:: --skip recorder:: --skip sweep::
-      --skip hard_graph --skip agent_sessions)
-  fi
   export CARGO_TARGET_DIR="$root/target"
   build_program
   export GRAPH_KERNEL_PROGRAM="$CARGO_TARGET_DIR/debug/graph-kernel"
   run=(cargo test --no-fail-fast "${tested_packages[@]}" --features server)
   # shellcheck disable=SC2046 # words
   "${run[@]}" --no-run $(server_targets)
+  if is_between "$major"; then
+    "${run[@]}" --test attacks --test privileges
+    return
+  fi
+  if [[ ! $first ]]; then
+    leave=(-- --skip import:: --skip memory:: --skip policy_v2:: --skip cancel:: --skip serve:: --skip http::
+      --skip mcp:: --skip recorder:: --skip sweep:: --skip hard_graph --skip agent_sessions)
+  fi
   "${run[@]}" --test server "${leave[@]}" >"$beside" 2>&1 &
   # shellcheck disable=SC2046
   "${run[@]}" $(server_targets | grep -vxE -e '--test (server|server_alone)') || status=$?
@@ -103,8 +86,8 @@ majors_tests() {
 }
 
 # Warnings fail: clippy has seen the code of the first major only.
-release_install() {
-  install_release 2>&1 |
+install_of() {
+  install_library "$@" 2>&1 |
     awk '{ print } /^warning: .graph_kernel. .*generated [0-9]+ warning/ { bad = 1 } END { exit bad }'
 }
 
@@ -144,21 +127,22 @@ on_major() {
   select_major "$1"
   "${@:2}"
 }
-build_library() { cargo build --lib --release "${features[@]}"; }
 
-# All release builds, beside the tests, as a linker keeps one processor busy. One after the other: Cargo builds half of
-# the extension anew for another server, so all that needs one build comes before the next.
+# All builds, beside the tests, as a linker keeps one processor busy. One after the other: Cargo builds half of the
+# extension anew for another server, so all that needs one build comes before the next. The quick ones come last: Cargo
+# lets only one build at a time into the folder that tests are built in.
 build_all() {
-  local number
-  built library on_major "$1" build_library
-  until [[ -f $logs/installable ]]; do sleep 0.2; done
+  local number quick=() thorough=()
   for number in "$@"; do
+    if is_between "$number"; then quick+=("$number"); else thorough+=("$number"); fi
+  done
+  for number in "${thorough[@]}" "${quick[@]}"; do
     built server-"$number" select_major "$number"
-    built install-"$number" on_major "$number" release_install
-    if [[ $packaged ]]; then built stage-"$number" "$root/packaging/stage.sh" "$number"; fi
-    # Its build takes minutes: a run of one major goes without.
-    if [[ $several && $number == "$1" ]]; then
-      GRAPH_KERNEL_INSTALLED=1 built bench on_major "$number" "$root/tests/harness/bench.sh" short
+    if is_between "$number"; then
+      built install-"$number" on_major "$number" install_of
+    else
+      built install-"$number" on_major "$number" install_of --release
+      if [[ $packaged ]]; then built stage-"$number" "$root/packaging/stage.sh" "$number"; fi
     fi
   done
   # With the flags that packages.sh builds it with.
@@ -179,13 +163,15 @@ end() {
 # Everything that needs the extension in a running server, for the selected major.
 server_steps() {
   local server="PostgreSQL $major"
-  step count_status "$server: release install" was_built install-"$major"
+  step count_status "$server: install" was_built install-"$major"
   if ((bad != 0)); then
     skip "$server: all tests on it" 'the extension did not install'
     return
   fi
   tested+=("$bindir")
-  if [[ $packaged ]]; then step count_status "$server: stage the package" was_built stage-"$major"; fi
+  if [[ $packaged ]] && ! is_between "$major"; then
+    step count_status "$server: stage the package" was_built stage-"$major"
+  fi
   if ! "$root/tests/harness/pgvector.sh" >"$logs/pgvector-$major.log" 2>&1; then
     lack "$server: tests with pgvector" "$(tail -n 1 "$logs/pgvector-$major.log")"
   fi
@@ -253,12 +239,11 @@ built_once() {
   step count_status 'cargo fmt' check_format
   step count_status 'cargo clippy' check_clippy
   step count_cargo 'kernel tests' kernel_tests
-  step count_cargo "PostgreSQL $major: cargo pgrx test" pgrx_tests
 }
 
 several='' builder='' getter=''
 if (($# > 1)); then several=yes; fi
-# Packages are of all majors, and building them takes minutes: a run of one major goes without.
+# Packages are of the first major and the last, and building them takes minutes: a run of one major goes without.
 packaged=
 if [[ $several ]]; then
   if command -v dh >/dev/null; then
@@ -268,18 +253,20 @@ if [[ $several ]]; then
   fi
 fi
 
-first=yes last='' tested=() had=()
+is_between() { [[ $1 != "${majors[0]}" && $1 != "${majors[-1]}" ]]; }
+
+majors=("$@")
+first=yes tested=() outer=()
 position=0
 for number in "$@"; do
   position=$((position + 1))
-  if ((position == $#)); then last=yes; fi
   server=$(server_of "$number")
   if [[ $first ]]; then get=(get_server "$number" "$server"); else get=(was_built server-"$number"); fi
   if ! "${get[@]}" >"$logs/server-$number.log" 2>&1; then
     lack "PostgreSQL $number" "$(tail -n 1 "$logs/server-$number.log")"
     continue
   fi
-  had+=("$number")
+  if ! is_between "$number"; then outer+=("$number"); fi
   select_server "$server"
   trap end EXIT
   if [[ $first ]]; then
@@ -288,22 +275,19 @@ for number in "$@"; do
     GRAPH_KERNEL_BINDIR=$bindir get_packages >"$logs/packages-got.log" 2>&1 </dev/null &
     getter=$!
     built_once
-    # Not before: the tests inside the server install a build of their own.
-    touch "$logs/installable"
   fi
   server_steps
   if [[ $first ]]; then script_step; fi
   first=
 done
-if [[ $several && ! $first ]]; then step count_status 'bench, short' was_built bench; fi
 if ((${#tested[@]} > 1)); then
   step count_cargo 'from one version of PostgreSQL to another' majors_tests
   stop_server
 fi
-if [[ $packaged ]] && ((${#had[@]} > 0)); then
+if [[ $packaged ]] && ((${#outer[@]} > 0)); then
   PG_CONFIG=$chosen_pg_config
-  step count_status 'packages' "$root/packaging/packages.sh" "${had[@]}"
-  if ((bad == 0)); then step count_cargo 'packages: tests' "$root/packaging/test.sh" "${had[@]}"; fi
+  step count_status 'packages' "$root/packaging/packages.sh" "${outer[@]}"
+  if ((bad == 0)); then step count_cargo 'packages: tests' "$root/packaging/test.sh" "${outer[@]}"; fi
 fi
 if [[ $first ]] && ((failed == 0)); then
   failed=$((failed + 1))
