@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # test.sh MAJOR…: everything `make test` runs, step by step; the last line counts the tests.
-# What does not depend on the server runs once, and the clients and the lint of the script on the first of several majors
-# only. While the first is tested, the others are built. Majors between the first and the last get a build without
-# optimisation, which also checks its arithmetic, and the tests that depend most on the server.
+# What does not depend on the server runs once; on majors after the first what depends most on the server. While the first
+# is tested, the others are built: those between the first and the last without optimisation, with checked arithmetic.
 . "$(dirname "$0")/common.sh"
 . "$root/tests/harness/steps.sh"
 
@@ -47,27 +46,21 @@ server_targets() {
     name != "" && /^required-features = .*"server"/ { print "--test", name }' tests/Cargo.toml
 }
 # They compile nothing of PostgreSQL, so one build serves every major. Some run the program. The largest runs beside the
-# others, as the last tests of a program leave processors idle; server_alone runs when these have ended. Between the
-# first and the last major only what a version of the server may break is tested: attacks and privileges. What depends
-# little on the server is left to the first: imports, limits of memory, the program's service, and the vectors of v2
-# (small graphs of v1 are sliced on the last too).
+# others, as the last tests of a program leave processors idle; server_alone runs when these have ended. After the first
+# major those run that depend most on the server: attacks, privileges, and searches with pgvector.
 server_tests() {
-  local run status=0 beside="$logs/beside-$major.log" leave=()
+  local run status=0 beside="$logs/beside-$major.log"
   export CARGO_TARGET_DIR="$root/target"
   build_program
   export GRAPH_KERNEL_PROGRAM="$CARGO_TARGET_DIR/debug/graph-kernel"
   run=(cargo test --no-fail-fast "${tested_packages[@]}" --features server)
   # shellcheck disable=SC2046 # words
   "${run[@]}" --no-run $(server_targets)
-  if is_between "$major"; then
-    "${run[@]}" --test attacks --test privileges
+  if [[ ! $first ]]; then
+    "${run[@]}" --test attacks --test privileges --test retrieval
     return
   fi
-  if [[ ! $first ]]; then
-    leave=(-- --skip import:: --skip memory:: --skip policy_v2:: --skip cancel:: --skip serve:: --skip http::
-      --skip mcp:: --skip recorder:: --skip sweep:: --skip hard_graph --skip agent_sessions)
-  fi
-  "${run[@]}" --test server "${leave[@]}" >"$beside" 2>&1 &
+  "${run[@]}" --test server >"$beside" 2>&1 &
   # shellcheck disable=SC2046
   "${run[@]}" $(server_targets | grep -vxE -e '--test (server|server_alone)') || status=$?
   wait $! || status=$?
@@ -156,7 +149,7 @@ get_packages() {
 }
 end() {
   local job
-  for job in $builder $getter; do kill "$job" 2>/dev/null || true; done
+  for job in $builder $getter $applications; do kill "$job" 2>/dev/null || true; done
   stop_server
 }
 
@@ -195,12 +188,16 @@ server_steps() {
   fi
   if [[ $first ]]; then
     wait "$getter"
+    # Each waits for its server most of its time.
+    built applications "$root/tests/harness/applications.sh" &
+    applications=$!
     step count_lines "$server: clients" "$root/tests/harness/clients.sh"
     step count_lines "$server: client for Python" "$root/tests/harness/python_client.sh"
     step count_lines "$server: client for TypeScript" "$root/tests/harness/typescript_client.sh"
     step count_lines "$server: clients of the program" "$root/tests/harness/service.sh"
     step count_lines "$server: page" "$root/tests/harness/page.sh"
-    step count_lines "$server: applications" "$root/tests/harness/applications.sh"
+    wait "$applications"
+    step count_lines "$server: applications" was_built applications
   fi
   stop_server
 }
@@ -241,7 +238,7 @@ built_once() {
   step count_cargo 'kernel tests' kernel_tests
 }
 
-several='' builder='' getter=''
+several='' builder='' getter='' applications=''
 if (($# > 1)); then several=yes; fi
 # Packages are of the first major and the last, and building them takes minutes: a run of one major goes without.
 packaged=

@@ -73,7 +73,7 @@ fn recorded_slices(name: &str, file: &Path, expected: usize) -> Vec<RecordedSlic
     slices
 }
 
-/// Takes the slices of one graph again; `expected` is how many there are.
+/// Takes the slices of one graph again, some of them in tables of other shapes too; `expected` is how many there are.
 fn retake(name: &str, folder: &Path, slices: &Path, expected: usize) {
     let slices = recorded_slices(name, slices, expected);
     let database = Database::with_loose_tables(&format!("golden_{name}"));
@@ -87,7 +87,7 @@ fn retake(name: &str, folder: &Path, slices: &Path, expected: usize) {
         let shape = Shape { ids, parents: true, expressions: ids == Ids::Text, partitions: false };
         shape.bind(&mut client);
         client.batch_execute("ANALYZE").unwrap();
-        for slice in &slices {
+        for slice in slices.iter().step_by(4) {
             assert_eq!(retaken(slice, &mut client), *slice, "{shape:?}");
         }
     }
