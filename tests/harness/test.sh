@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # test.sh MAJOR…: everything `make test` runs, step by step; the last line counts the tests.
-# What does not depend on the server runs once; on majors after the first what depends most on the server. While the first
-# is tested, the others are built: those between the first and the last without optimisation, with checked arithmetic.
+# What does not depend on the server runs once; on majors after the first what depends most on the server. While the
+# first is tested, the others are built: those between the first and the last without optimisation, with checked
+# arithmetic.
 . "$(dirname "$0")/common.sh"
 . "$root/tests/harness/steps.sh"
 
