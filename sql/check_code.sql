@@ -92,10 +92,11 @@ BEGIN
                coalesce(o.oprcode::oid, p.oid)::regprocedure AS fn
         FROM part AS r
         JOIN pg_depend AS d ON d.classid = r.class AND d.objid = r.object AND d.objsubid = 0
-                           -- Of types only those with a default: all depend on the functions that read and show them.
+                           -- Of types only ranges and those with a default: all depend on the functions that read
+                           -- and show them.
                            AND (r.class <> 'pg_type'::regclass
                                 OR EXISTS (SELECT FROM pg_type AS t
-                                           WHERE t.oid = r.object AND t.typdefaultbin IS NOT NULL))
+                                           WHERE t.oid = r.object AND (t.typdefaultbin IS NOT NULL OR t.typtype = 'r')))
         LEFT JOIN pg_proc AS p ON d.refclassid = 'pg_proc'::regclass AND p.oid = d.refobjid
         LEFT JOIN pg_operator AS o ON d.refclassid = 'pg_operator'::regclass AND o.oid = d.refobjid
         WHERE coalesce(o.oprcode::oid, p.oid) >= 16384
@@ -106,8 +107,9 @@ BEGIN
                           WHERE m.classid = 'pg_proc'::regclass AND m.objid = coalesce(o.oprcode::oid, p.oid)
                             AND m.refclassid = 'pg_extension'::regclass AND m.deptype = 'e'
                             AND y.extname = 'graph_kernel' AND w.rolsuper AND f.provolatile = 'i')
-        -- Of the server's own functions those that run the SQL that they are given, or act. No list of what an
-        -- expression uses has them, so it is looked through, as far as it is not longer than those who use it write.
+        -- Of the server's own functions those that run the SQL that they are given, act, or look up casts or types by
+        -- what they are given. No list of what an expression uses has them, so it is looked through, as far as it is
+        -- not longer than those who use it write.
         UNION
         SELECT format('%s in %s', w.oid::regprocedure, pg_describe_object(e.class, e.object, 0)), NULL
         FROM expressions AS e
@@ -116,7 +118,11 @@ BEGIN
         WHERE w.oid < 16384
           AND (w.proname ~ '_to_xml'
                OR w.provolatile = 'v'
-                  AND w.proname <> ALL ('{clock_timestamp,gen_random_uuid,nextval,random,timeofday,uuidv4,uuidv7}'))
+                  AND w.proname <> ALL ('{clock_timestamp,gen_random_uuid,nextval,random,timeofday,uuidv4,uuidv7}')
+               OR w.provolatile = 's'
+                  AND w.proname <> ALL ('{anytextcat,array_to_string,concat,concat_ws,format,textanycat}')
+                  AND EXISTS (SELECT FROM unnest(w.proargtypes) AS g (oid) JOIN pg_type AS t USING (oid)
+                              WHERE t.typtype = 'p'))
         UNION
         SELECT format('a long expression in %s', pg_describe_object(e.class, e.object, 0)), NULL
         FROM expressions AS e WHERE e.tree IS NULL

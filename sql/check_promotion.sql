@@ -4,16 +4,27 @@ CREATE FUNCTION graph_kernel.check_promotion(name text, graph jsonb) RETURNS TAB
     check_name text, ok boolean, count bigint, detail text, hint text
 )
 LANGUAGE plpgsql STABLE STRICT
-SET search_path = pg_catalog, pg_temp
+SET search_path = pg_catalog, pg_temp SET jit = off
 AS $$
 DECLARE
     superusers oid[] := ARRAY(SELECT r.oid FROM pg_roles AS r WHERE r.rolsuper);
-    -- The columns that are bound, and the arguments of the trigger that keeps the hashes, as bytes.
+    -- The columns that the mapping names, and the words of its expressions, which may be columns; then the arguments of
+    -- the trigger that keeps the hashes: as bytes.
     bound_columns bytea[] := ARRAY(
-        SELECT replace(c.value, E'\\', E'\\\\')::bytea
-        FROM (SELECT c.value FROM jsonb_each_text(graph #> '{turns,columns}') AS c
-              UNION SELECT c.value FROM jsonb_each_text(graph #> '{edges,columns}') AS c) AS c
-        WHERE c.value <> '');
+        SELECT DISTINCT replace(w.word, E'\\', E'\\\\')::bytea
+        FROM (SELECT graph #> '{turns,columns}' UNION ALL SELECT graph #> '{edges,columns}'
+              UNION ALL SELECT b.columns FROM graph_kernel.binding AS b WHERE b.name = check_promotion.name
+              UNION ALL SELECT b.columns FROM graph_kernel.recorder_binding AS b) AS m (mapping)
+        CROSS JOIN LATERAL jsonb_path_query(m.mapping, '$.** ? (@.type() == "string")') AS s (value)
+        CROSS JOIN LATERAL (SELECT s.value #>> '{}') AS v (text)
+        CROSS JOIN LATERAL (
+            SELECT v.text
+            UNION ALL SELECT lower(p.part)
+                      FROM regexp_split_to_table(v.text, E'[][[:space:]()''",.:;+*/<>=~!@#%^&|?{}-]+') AS p (part)
+            UNION ALL SELECT replace(q.quoted[1], '""', '"')
+                      FROM regexp_matches(v.text, '"((?:[^"]|"")+)"', 'g') AS q (quoted)
+        ) AS w (word)
+        WHERE w.word <> '');
     hashing bytea[] := ARRAY(
         SELECT replace(coalesce(nullif(graph #>> ARRAY['turns', 'columns', n.name], ''), n.name),
                        E'\\', E'\\\\')::bytea
@@ -55,19 +66,29 @@ BEGIN
         SELECT t.oid::oid, false FROM unnest(graph_kernel.tables_of(graph)) AS t (oid)
         UNION SELECT s.store::oid, true FROM graph_kernel.store_binding AS s WHERE s.name = check_promotion.name
         UNION SELECT b.traces::oid, true FROM graph_kernel.trace_binding AS b
+        UNION SELECT b.events::oid, false FROM graph_kernel.recorder_binding AS b
     ), part (oid, is_written) AS (
         SELECT b.oid, b.is_written FROM bound AS b
         UNION SELECT h.inhrelid, p.is_written FROM part AS p JOIN pg_inherits AS h ON h.inhparent = p.oid
     ), promoting AS MATERIALIZED (
-        SELECT g.guard, g.place::oid, ARRAY[g.reference, g.document, g.turns]::text[] AS columns
+        SELECT g.guard, g.place::oid, g.is_of_parent, ARRAY[g.reference, g.document, g.turns]::text[] AS columns
         FROM graph_kernel.promoting_triggers() AS g
     ), place AS (
         SELECT r.oid, r.relowner, r.relacl, bool_or(p.is_bound) AS is_bound, bool_or(p.is_written) AS is_written,
                array_agg(DISTINCT p.argument) FILTER (WHERE p.argument IS NOT NULL) AS held
         FROM (SELECT p.oid, true AS is_bound, p.is_written, c.argument
               FROM part AS p LEFT JOIN unnest(bound_columns) AS c (argument) ON true
+              -- Who writes a partition is asked by what refers to its ancestors.
+              UNION ALL SELECT a.relid, true, false, NULL
+                        FROM bound AS b CROSS JOIN LATERAL pg_partition_ancestors(b.oid) AS a WHERE a.relid <> b.oid
+              -- The columns of a partition's trigger are those of its ancestor's.
               UNION ALL SELECT g.place, false, false, replace(c.name, E'\\', E'\\\\')::bytea
-                        FROM promoting AS g CROSS JOIN unnest(g.columns) AS c (name)) AS p
+                        FROM promoting AS g
+                        CROSS JOIN LATERAL (SELECT g.place
+                                            UNION SELECT a.relid FROM pg_partition_ancestors(g.place) AS a
+                                                  WHERE g.is_of_parent) AS a (oid)
+                        JOIN promoting AS o ON o.place = a.oid
+                        CROSS JOIN unnest(o.columns) AS c (name)) AS p
         JOIN pg_class AS r ON r.oid = p.oid
         GROUP BY r.oid
     ), found (check_name, place, whose, hint) AS (

@@ -13,7 +13,9 @@ WHERE {s.graph} OPERATOR(pg_catalog.=) $1 AND {s.role} OPERATOR(pg_catalog.=) $2
            THEN ({s.key}) COLLATE pg_catalog."C" OPERATOR(pg_catalog.~) pg_catalog.repeat('[0-9a-f]', 64) END
   AND NOT EXISTS (SELECT FROM (SELECT {s.key} AS key FROM {store} AS s) AS o
                   WHERE o.key OPERATOR(pg_catalog.=)
-                        (pg_catalog.to_jsonb({s.superseded_by}) OPERATOR(pg_catalog.#>>) ARRAY[]::pg_catalog.text[])
+                        CASE WHEN pg_catalog.octet_length({s.superseded_by}) OPERATOR(pg_catalog.=) 64
+                             THEN pg_catalog.to_jsonb({s.superseded_by})
+                                  OPERATOR(pg_catalog.#>>) ARRAY[]::pg_catalog.text[] END
                     AND o.key OPERATOR(pg_catalog.<>) {s.key}
                     AND {s.checked_at} IS NOT NULL)
 LIMIT $5

@@ -124,6 +124,11 @@ CREATE DOMAIN runs AS text CHECK (query_to_xml('SELECT 1', true, true, VALUE) IS
 ALTER TABLE slice_store ADD runs runs, ADD made_at timestamptz DEFAULT now(), ADD id uuid DEFAULT gen_random_uuid();
 DO $$ BEGIN EXECUTE format('ALTER TABLE slice_store ADD CONSTRAINT is_long CHECK (kept_by <> %L)', repeat('x', 100000)); END $$;
 ALTER TABLE slice_store ADD inner_one text DEFAULT (ROW(1, 2)::pair)::text, ADD other of_default;
+-- What looks up casts and types when it runs; the difference of a range's ends, which an index calls.
+CREATE DOMAIN looks_up AS text CHECK (to_jsonb('a'::text) IS NOT NULL) CHECK (domain_in('x', 'text'::regtype, -1) IS NOT NULL) CHECK (format('%s', VALUE) || 1 <> '');
+CREATE FUNCTION difference(int, int) RETURNS float8 LANGUAGE sql IMMUTABLE AS 'SELECT 0::float8';
+CREATE TYPE own_range AS RANGE (subtype = int, subtype_diff = difference);
+ALTER TABLE slice_store ADD looks_up looks_up, ADD ranged own_range;
 SELECT count, detail FROM graph_check() WHERE check_name = 'user_functions';
 ROLLBACK;
 SELECT graph_kernel.unbind_tables();

@@ -251,6 +251,32 @@ RESET client_min_messages;
 SELECT check_name, detail FROM graph_check() WHERE check_name ~ '^(trigger|foreign)' AND NOT ok;
 SELECT graph_kernel.unbind_store();
 DROP TABLE slice_store;
+-- Arguments that are columns of expressions and of parents, on a partition of what promotes; what the recorder reads, and what a bound table is a partition of.
+CREATE FUNCTION set_column() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
+CREATE TABLE mapped (id uuid PRIMARY KEY, raw jsonb, "Par ent" uuid, named text, spare text) PARTITION BY HASH (id);
+CREATE TABLE mapped_part PARTITION OF mapped FOR VALUES WITH (MODULUS 1, REMAINDER 0);
+SELECT graph_kernel.bind_tables('mapped_part', columns => '{"turns": {"content_text": {"expression": "Raw ->> ''t''"}, "role": {"expression": "coalesce(named, ''user'')"}, "phase": null, "salience": null, "parents": [{"parent": "Par ent", "edge_type": "reply"}]}}', name => 'mapped') IS NOT NULL AS bound;
+CREATE TRIGGER a_raw BEFORE INSERT ON mapped_part FOR EACH ROW EXECUTE FUNCTION set_column('raw');
+CREATE TRIGGER b_parent BEFORE INSERT ON mapped_part FOR EACH ROW EXECUTE FUNCTION set_column('Par ent');
+CREATE TRIGGER c_named BEFORE INSERT ON mapped_part FOR EACH ROW EXECUTE FUNCTION set_column('x', 'named');
+CREATE TRIGGER d_fit BEFORE INSERT ON mapped_part FOR EACH ROW EXECUTE FUNCTION set_column('spare', '');
+GRANT REFERENCES ON mapped TO regress_attacker;
+CREATE TABLE promoted (id int, slice json, turns uuid[]) PARTITION BY LIST (id);
+CREATE TABLE promoted_part PARTITION OF promoted FOR VALUES IN (1);
+CREATE CONSTRAINT TRIGGER p AFTER INSERT OR UPDATE ON promoted NOT DEFERRABLE FOR EACH ROW EXECUTE FUNCTION graph_require_admissible('slice', 'turns');
+CREATE TRIGGER e_turns BEFORE INSERT ON promoted_part FOR EACH ROW EXECUTE FUNCTION set_column('turns');
+SELECT graph_kernel.create_recorder_table();
+SELECT graph_kernel.bind_recorder_table('recorder_events');
+GRANT REFERENCES ON recorder_events TO regress_attacker;
+SET graph_kernel.graph = mapped;
+SELECT check_name, detail FROM graph_check() WHERE check_name ~ '^(trigger|foreign)' AND NOT ok;
+RESET graph_kernel.graph;
+SET client_min_messages = warning;
+SELECT graph_kernel.unbind_recorder_table();
+SELECT graph_kernel.unbind_tables('mapped');
+DROP TABLE mapped, promoted, recorder_events;
+DROP FUNCTION set_column;
+RESET client_min_messages;
 
 -- A plain trigger that partitions have from their table.
 CREATE TABLE plain_parts (id int, slice json, turns uuid[]) PARTITION BY LIST (id);
