@@ -490,6 +490,29 @@ fn payloads_of_too_many_values_are_not_rendered() {
     );
 }
 
+/// What is structured beside texts is compared with each of them, which takes long where there are many.
+#[test]
+fn interrupts_are_checked_for_each_text_of_a_result() {
+    let texts = vec![json!({"type": "text", "text": "{}"}); 300];
+    let structured: serde_json::Map<_, _> =
+        (0..300).map(|number| (format!("k{number}"), json!(number))).collect();
+    let result = json!({"role": "tool", "tool_call_id": "c",
+                        "content": {"content": texts, "structuredContent": structured}});
+    let payload = result.to_string();
+    let message = PromptMessage {
+        part: Part::Anchor,
+        role: Role::Tool,
+        created_at: None,
+        content: None,
+        payload: Some(&payload),
+    };
+    let checks = std::cell::Cell::new(0);
+    let options = RenderOptions { open_calls: OpenCalls::Note };
+    let count = || checks.set(checks.get() + 1);
+    render(&[message], &line(&[message]), ProviderFormat::OpenAi, options, &count).unwrap();
+    assert!(checks.get() > 300, "{} checks", checks.get());
+}
+
 /// Who says what in recalled turns cannot be written into a turn.
 #[test]
 fn no_line_of_a_recalled_text_reads_like_another_turn() {
@@ -774,6 +797,10 @@ fn forms() -> Vec<Form> {
     let function_call = json!({ "type": "function_call", "call_id": "c", "name": "pay",
                                 "arguments": input.to_string() });
     let output = json!({ "type": "function_call_output", "call_id": "c", "output": "paid" });
+    let agents_call = json!({ "type": "function_call", "id": "fc", "callId": "c", "name": "pay",
+                              "arguments": input.to_string(), "status": "completed" });
+    let agents_result = json!({ "type": "function_call_result", "callId": "c", "name": "pay",
+                                "status": "completed", "output": text("paid") });
     let message = |text: &str| {
         json!({ "type": "message", "role": "assistant",
                 "content": [{ "type": "output_text", "text": text }] })
@@ -847,6 +874,29 @@ fn forms() -> Vec<Form> {
             "",
             json!([{ "type": "reasoning", "summary": [] }, message("I look."),
                    function_call, output, message("Done.")]),
+        ),
+        one(
+            "OpenAI Agents SDK in JavaScript, a list",
+            "",
+            json!([message("I look."), agents_call, agents_result, message("Done.")]),
+        ),
+        three(
+            "OpenAI Agents SDK in JavaScript",
+            "",
+            [
+                json!([message("I look."), agents_call]),
+                agents_result.clone(),
+                json!([message("Done.")]),
+            ],
+        ),
+        three(
+            "Gemini's interactions",
+            "",
+            [
+                json!([text("I look."), { "type": "function_call", "id": "c", "name": "pay", "arguments": input }]),
+                json!([{ "type": "function_result", "call_id": "c", "name": "pay", "result": [text("paid")] }]),
+                json!([text("Done.")]),
+            ],
         ),
         one("Responses, MCP", "", json!([message("I look."), mcp_call, message("Done.")])),
         one(
@@ -2271,7 +2321,7 @@ fn objects_in(json: &Value, place: &str, places: &mut Vec<String>) {
     match json {
         Value::Object(entries) => {
             places.push(place.to_owned());
-            let data = ["input", "args", "tool_kwargs", "response", "actions"];
+            let data = ["input", "args", "arguments", "tool_kwargs", "response", "actions"];
             for (key, value) in entries.iter().filter(|(key, _)| !data.contains(&key.as_str())) {
                 objects_in(value, &format!("{place}/{key}"), places);
             }

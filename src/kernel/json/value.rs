@@ -40,8 +40,8 @@ impl<'a> JsonValue<'a> {
         Ok(json)
     }
 
-    /// Whether two values are the same, whatever the order of keys and however numbers are written. Of a key that is
-    /// given twice, the last value counts.
+    /// Whether two values are the same, whatever the order of keys and however numbers are written. Objects of
+    /// different lengths are not, also where one has a key twice: what is long is not looked through for each short one.
     pub(crate) fn is_same(&self, other: &JsonValue<'_>) -> bool {
         match (self, other) {
             (JsonValue::Number(one), JsonValue::Number(other)) => one.is_same(*other),
@@ -49,13 +49,16 @@ impl<'a> JsonValue<'a> {
                 let mut pairs = items.iter().zip(others);
                 items.len() == others.len() && pairs.all(|(item, other)| item.is_same(other))
             }
-            (JsonValue::Object(entries), JsonValue::Object(others)) => {
+            (JsonValue::Object(entries), JsonValue::Object(others))
+                if entries.len() == others.len() =>
+            {
                 let (entries, others) = (by_key(entries), by_key(others));
                 entries.len() == others.len()
                     && entries.iter().all(|(key, value)| {
                         others.get(key).is_some_and(|other| value.is_same(other))
                     })
             }
+            (JsonValue::Object(_), JsonValue::Object(_)) => false,
             (one, other) => one == other,
         }
     }

@@ -109,6 +109,8 @@ impl<'c> Texts<'c> {
                 }
             }
             "refusal" => self.string(block, "refusal"),
+            // The summary that Anthropic puts in the place of earlier messages.
+            "compaction" => self.string(block, "content"),
             "image"
             | "image_url"
             | "input_image"
@@ -152,7 +154,10 @@ impl<'c> Texts<'c> {
             kind if kind.ends_with("tool_result") => {
                 self.result_at(block, &["content", "output", "result"]);
             }
-            kind if kind.ends_with("_call_output") => self.result_at(block, &["output"]),
+            kind if kind.ends_with("_call_output") || kind.ends_with("_call_result") => {
+                self.result_at(block, &["output"]);
+            }
+            "function_result" | "google_search_result" => self.result_at(block, &["result"]),
             kind if kind.ends_with("tool_result_error") => self.string(block, "error_code"),
             kind if kind.ends_with("execution_result") => {
                 self.string(block, "stdout");
@@ -301,7 +306,7 @@ impl<'c> Texts<'c> {
 
 /// Thoughts, calls, sources and marks, which are not what a message says.
 fn has_no_text(kind: &str) -> bool {
-    const KINDS: [&str; 31] = [
+    const KINDS: [&str; 30] = [
         "thinking",
         "redacted_thinking",
         "reasoning",
@@ -329,7 +334,6 @@ fn has_no_text(kind: &str) -> bool {
         "tool_search_output",
         "advisor_redacted_result",
         "program",
-        "compaction",
         "compaction_trigger",
         "configuration_update",
         "additional_tools",

@@ -165,6 +165,8 @@ fn is_result(block: Entries<'_>) -> bool {
             const RESULTS: [&str; 3] = ["tool-result", "program_output", "tool_search_output"];
             kind.ends_with("tool_result")
                 || kind.ends_with("_call_output")
+                || kind.ends_with("_call_result")
+                || ["function_result", "google_search_result"].contains(&kind)
                 || RESULTS.contains(&kind)
         }
         None => ["functionResponse", "function_response", "toolResponse", "tool_response"]

@@ -14,8 +14,8 @@ use crate::prompt::provider::speakers::{Said, Speaker};
 
 /// What a call stands in that has a type of its own.
 pub(super) const INNER: [&str; 4] = ["toolInvocation", "tool_call", "function", "custom"];
-pub(super) const IDS: [&str; 5] =
-    ["call_id", "toolCallId", "tool_call_id", "toolUseId", "tool_use_id"];
+pub(super) const IDS: [&str; 6] =
+    ["call_id", "callId", "toolCallId", "tool_call_id", "toolUseId", "tool_use_id"];
 pub(super) const NAMES: [&str; 3] = ["name", "toolName", "tool_name"];
 pub(super) const ARGUMENTS: [&str; 10] = [
     "arguments",

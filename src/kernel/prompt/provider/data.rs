@@ -154,8 +154,9 @@ impl Reader<'_> {
     fn is_repeated(&self, structured: &JsonValue<'_>, content: &[JsonValue<'_>]) -> bool {
         let texts = content.iter().filter_map(|item| as_object(item)?.text("text"));
         let texts: Vec<&str> = texts.collect();
-        let says = |text: &str, value: &JsonValue<'_>| {
-            as_text(value).is_some_and(|value| value.trim() == text.trim())
+        let says = |text: &str, value: &JsonValue<'_>, plain: Option<&str>| {
+            (self.check_interrupts)();
+            plain == Some(text.trim())
                 || read(text, &mut { MAX_TEXT_VALUES }, self.check_interrupts)
                     .is_ok_and(|json| json.is_some_and(|json| json.is_same(value)))
         };
@@ -168,9 +169,12 @@ impl Reader<'_> {
         let are_items = || {
             !items.is_empty()
                 && items.len() == texts.len()
-                && texts.iter().zip(&items).all(|(text, item)| says(text, item))
+                && texts.iter().zip(&items).all(|(text, item)| says(text, item, trimmed(item)))
         };
-        let is_one = |value: &JsonValue<'_>| texts.iter().any(|text| says(text, value));
+        let is_one = |value: &JsonValue<'_>| {
+            let plain = trimmed(value);
+            texts.iter().any(|text| says(text, value, plain))
+        };
         is_one(structured) || result.is_some_and(is_one) || are_items()
     }
 
@@ -220,6 +224,10 @@ impl Reader<'_> {
             false => String::new(),
         }
     }
+}
+
+fn trimmed<'a>(json: &'a JsonValue<'_>) -> Option<&'a str> {
+    as_text(json).map(str::trim)
 }
 
 /// The items of a list, and of those in it, as servers of the Model Context Protocol send them: null is none.

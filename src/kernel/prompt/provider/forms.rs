@@ -45,13 +45,13 @@ pub(super) fn type_of<'a>(block: Entries<'a>) -> Option<&'a str> {
 /// What blocks of a type are; `None` where that is not known.
 pub(super) fn form_of(kind: &str) -> Option<Form> {
     Some(match kind {
-        "text" | "input_text" | "output_text" | "refusal" | "user-prompt" | "system-prompt" => {
-            Form::Text
-        }
+        // Anthropic's `compaction` has a summary of earlier messages, OpenAI's has no text.
+        "text" | "input_text" | "output_text" | "refusal" | "user-prompt" | "system-prompt"
+        | "compaction" => Form::Text,
         "thinking" | "redacted_thinking" => Form::Thought,
         "reasoning" | "redacted-reasoning" | "reasoning_content" | "reasoning_text"
         | "summary_text" | "think" | "step-start" | "source" | "source-url" | "source-document"
-        | "item_reference" | "mcp_list_tools" | "compaction" | "compaction_trigger" => Form::Mark,
+        | "item_reference" | "mcp_list_tools" | "compaction_trigger" => Form::Mark,
         "image"
         | "image_url"
         | "image_file"
@@ -83,10 +83,18 @@ pub(super) fn form_of(kind: &str) -> Option<Form> {
         | "tool-return"
         | "builtin-tool-return"
         | "retry-prompt"
-        | "program_output" => Form::Result,
+        | "program_output"
+        // Of Gemini's interactions.
+        | "function_result"
+        | "google_search_result" => Form::Result,
         OPEN_WEBUI_INTERPRETER => Form::Call,
         // Those of tools that a provider runs are named by them: `mcp_tool_result`.
-        kind if kind.ends_with("tool_result") || kind.ends_with("_call_output") => Form::Result,
+        kind if ["tool_result", "_call_output", "_call_result"]
+            .iter()
+            .any(|end| kind.ends_with(end)) =>
+        {
+            Form::Result
+        }
         kind if kind.ends_with("_call") => Form::Call,
         _ => return None,
     })
