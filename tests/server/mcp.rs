@@ -517,6 +517,21 @@ fn remembering_does_not_wait_long_for_its_lock() {
     client.result("remember", json!({"session": "held", "text": "x"}));
 }
 
+#[test]
+fn remembering_says_where_a_trigger_leaves_the_turn_out() {
+    let database = Database::with_tables("mcp_left_out");
+    database
+        .connect()
+        .batch_execute(
+            "CREATE FUNCTION leave_out() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+             CREATE TRIGGER leave_out BEFORE INSERT ON memory_turns FOR EACH ROW EXECUTE FUNCTION leave_out()",
+        )
+        .unwrap();
+    let mut client = Client::of(&database, &["--allow-writes"]);
+    let text = client.error("remember", json!({"session": "one", "text": "x"}));
+    assert!(text.contains("a trigger of it leaves it out"), "{text}");
+}
+
 /// Of each there is an answer, and the program goes on.
 #[test]
 fn lines_that_are_no_messages_are_answered() {

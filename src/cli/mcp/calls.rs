@@ -106,7 +106,7 @@ fn sessions(lease: &Lease, given: &Given) -> Result<String, Failure> {
     if rows.is_empty() {
         return match session {
             Some(session) if offset == 0 => Err(no_session(lease, session).unwrap_or_else(|| {
-                "the session has turns, but another one follows or refers to each: ask for its context"
+                "the session has turns, but another one of it follows each: ask for its context"
                     .to_owned()
             })),
             _ if offset == 0 => Ok("No sessions are stored.".to_owned()),
@@ -460,11 +460,12 @@ fn remember(lease: &Lease, given: &Given) -> Result<String, Failure> {
             "INSERT INTO {turns} (id, session_id, role, content_text, created_at) \
              VALUES (gen_random_uuid(), $1, $2, $3, clock_timestamp()) RETURNING id"
         );
-        let row = database.query_one(
-            &insert,
-            &[(&session, Type::TEXT), (&role, Type::TEXT), (&text, Type::TEXT)],
-        )?;
-        let turn: Uuid = value(&row, 0)?;
+        let rows = database
+            .rows(&insert, &[(&session, Type::TEXT), (&role, Type::TEXT), (&text, Type::TEXT)])?;
+        let row = rows.first().ok_or_else(|| {
+            Fault::from("the table has not taken the turn: a trigger of it leaves it out".to_owned())
+        })?;
+        let turn: Uuid = value(row, 0)?;
         if let Some(parent) = parent {
             let insert = format!(
                 "INSERT INTO {edges} (parent_turn_id, child_turn_id, edge_type) VALUES ($1, $2, 'reply')"

@@ -7,7 +7,7 @@ let sessions = null;
 let found = null;
 
 /** The turns and edges of the session that is shown. */
-export const thread = { session: null, turns: [], byId: new Map(), parents: new Map() };
+export const thread = { session: null, turns: [], byId: new Map(), parents: new Map(), parent: new Map() };
 
 export async function loadSessions() {
   sessions = await ask('/page/sessions');
@@ -30,18 +30,20 @@ export async function loadThread(session) {
   thread.hasMore = answer.has_more;
   thread.byId = new Map(answer.turns.map((turn) => [turn.id, turn]));
   thread.parents = new Map();
+  thread.parent = new Map();
+  const places = new Map(answer.turns.map((turn, place) => [turn.id, place]));
+  const place = (id) => places.get(id) ?? -1;
   for (const edge of answer.edges) {
     if (!thread.parents.has(edge.child)) thread.parents.set(edge.child, []);
     thread.parents.get(edge.child).push(edge);
+    if (edge.edge_type?.toLowerCase() === 'reference') continue;
+    const latest = thread.parent.get(edge.child);
+    if (latest === undefined || place(edge.parent) > place(latest)) thread.parent.set(edge.child, edge.parent);
   }
 }
 
 /** The parent of a turn in the conversation: of several the latest that no reference names. */
-export function parentOf(id) {
-  const parents = (thread.parents.get(id) ?? []).filter((edge) => edge.edge_type?.toLowerCase() !== 'reference');
-  const place = (edge) => thread.turns.findIndex((turn) => turn.id === edge.parent);
-  return parents.sort((a, b) => place(b) - place(a))[0]?.parent;
-}
+export const parentOf = (id) => thread.parent.get(id);
 
 /** The turn at which the model was asked before: the parent of the latest answer on the way to the anchor. */
 export function stepBefore(anchor) {

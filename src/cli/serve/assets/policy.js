@@ -260,7 +260,7 @@ function recall(state, policy, about, page) {
 }
 
 function pins(policy, shown, page) {
-  const list = policy.pins ?? [];
+  const list = Array.isArray(policy.pins) ? policy.pins : []; // an address may say anything
   return h(
     'fieldset',
     {},

@@ -116,14 +116,15 @@ pub(super) async fn document(
     body: Bytes,
 ) -> Result<JsonText, Refusal> {
     let mut fields = Fields::of(&body)?;
-    let function = match fields.text("kind")?.as_str() {
-        "slice" => "graph_slice",
-        "record" => "graph_messages_record",
+    // Each argument is given: a function of another's with fewer of them is not meant.
+    let (function, rest) = match fields.text("kind")?.as_str() {
+        "slice" => ("graph_slice", ""),
+        "record" => ("graph_messages_record", ", NULL::text"),
         _ => return Err(Refusal::invalid("kind is neither slice nor record")),
     };
     let place = Place::of(&mut fields)?;
     let policy = place.expression("$2", "$3");
-    let query = format!("SELECT {{schema}}.{function}($1, {policy})::text");
+    let query = format!("SELECT {{schema}}.{function}($1, {policy}{rest})::text");
     let work = move |transaction: &mut Transaction| transaction.text(&query, &place.parameters());
     Ok(JsonText(service.read(work).await?.unwrap_or_default()))
 }
