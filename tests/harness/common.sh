@@ -193,9 +193,9 @@ install_real() {
   order_script "$(script_in "$1")" "${sudo[@]}"
 }
 
-# What the tests test without the extension. Named together in each call, as Cargo builds what packages depend on anew
-# for each set of them.
-tested_packages=(-p graph_kernel_core -p graph_kernel_cli -p graph_kernel_tests)
+# What the tests test without the extension. Named together in each call, and with the feature of the tests that need a
+# server, as Cargo builds what packages depend on anew for each set of them and of features.
+tested_packages=(-p graph_kernel_core -p graph_kernel_cli -p graph_kernel_tests --features server)
 # The program for tests, target/debug/graph-kernel: Cargo builds it for the tests of its package.
 build_program() { cargo test --quiet --no-run "${tested_packages[@]}" --test program; }
 

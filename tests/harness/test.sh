@@ -17,7 +17,17 @@ count_regress() {
 # What prints "ok NAME" or "not ok NAME" for each test.
 count_lines() { awk '/^ok / { good++ } /^not ok / { bad++ } END { print good + 0, bad + 0 }' "$1"; }
 
-kernel_tests() { cargo test --no-fail-fast "${tested_packages[@]}"; }
+# test_targets AWK: the targets of the tests package of which that is true; `needs` are the features that one requires.
+test_targets() {
+  awk -F'"' 'function told() { if (name != "" && ('"$1"')) print "--test", name; name = needs = "" }
+    /^\[/ { told(); is_test = $0 == "[[test]]" } is_test && /^name = / { name = $2 }
+    /^required-features = / { needs = $2 } END { told() }' tests/Cargo.toml
+}
+
+kernel_tests() {
+  # shellcheck disable=SC2046 # words
+  cargo test --no-fail-fast "${tested_packages[@]}" --lib --bins --test program $(test_targets 'needs == ""')
+}
 
 # regress KIND PROGRAM FILES…: PostgreSQL's own test program over tests/KIND, in the order of its schedule if it has
 # one.
@@ -41,11 +51,7 @@ regress() {
   return "$status"
 }
 
-# The tests of the tests package that need a server say so: required-features = ["server"].
-server_targets() {
-  awk -F'"' '/^\[/ { name = ""; is_test = $0 == "[[test]]" } is_test && /^name = / { name = $2 }
-    name != "" && /^required-features = .*"server"/ { print "--test", name }' tests/Cargo.toml
-}
+server_targets() { test_targets 'needs == "server"'; }
 # They compile nothing of PostgreSQL, so one build serves every major. Some run the program. The largest runs beside the
 # others, as the last tests of a program leave processors idle; server_alone runs when these have ended. After the first
 # major those run that depend most on the server: attacks, privileges, and searches with pgvector.
@@ -54,7 +60,7 @@ server_tests() {
   export CARGO_TARGET_DIR="$root/target"
   build_program
   export GRAPH_KERNEL_PROGRAM="$CARGO_TARGET_DIR/debug/graph-kernel"
-  run=(cargo test --no-fail-fast "${tested_packages[@]}" --features server)
+  run=(cargo test --no-fail-fast "${tested_packages[@]}")
   # shellcheck disable=SC2046 # words
   "${run[@]}" --no-run $(server_targets)
   if [[ ! $first ]]; then
