@@ -116,8 +116,8 @@ pub(crate) fn sessions_like() -> String {
 }
 
 /// Lists the sessions, the latest first: the time of its latest turn, the number of its turns, its latest turn, which
-/// is that of `graph_anchor`. Of one session, the ends of its branches: turns that no other of it follows, with their times
-/// and the beginning of their texts.
+/// is that of `graph_anchor`. Of one session, the ends of its branches: turns that no other of it follows, with their
+/// times and the beginning of their texts.
 pub(crate) fn sessions(
     out: &mut impl Write,
     arguments: &SessionsArguments,
