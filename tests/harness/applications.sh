@@ -4,7 +4,7 @@
 # slices say (tests/clients/applications/NAME.sql and .out). What cannot be had is SKIPPED. The same over the tables of
 # tests/server/applications where they hold the same rows. The server is that of PG*. Prints a line "ok NAME" or
 # "not ok NAME" for each. After BUDGET seconds, 420 unless told, nothing more is installed: what is missing is SKIPPED.
-# applications.sh get: installs the packages alone.
+# applications.sh tables: over those tables alone, without packages.
 . "$(dirname "$0")/common.sh"
 
 folder="$root/tests/clients/applications"
@@ -193,20 +193,19 @@ package_of() {
   if [[ $(type -t "get_$name") ]]; then note "$name"; fi
 }
 
-if [[ ${1:-} == get ]]; then
-  for check in "$folder"/*.sql; do
-    package=$(package_of "$check")
-    if [[ $package ]]; then get "$package"; fi
-  done
-  exit
+packaged=yes
+if [[ ${1:-} == tables ]]; then
+  packaged=
+  shift
 fi
-
 trap drop_database EXIT
 for check in "$folder"/*.sql; do
   name=${check##*/} name=${name%.sql}
   if (($# > 0)) && [[ " $* " != *" $name "* ]]; then continue; fi
   package=$(package_of "$check")
-  if [[ $package ]]; then
+  if [[ ! $packaged ]]; then
+    :
+  elif [[ $package ]]; then
     get "$package"
     if ((failed == 0)); then application "$name" 'tables of its package' write_rows "$package"; fi
   else

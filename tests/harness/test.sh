@@ -54,7 +54,7 @@ regress() {
 server_targets() { test_targets 'needs == "server"'; }
 # They compile nothing of PostgreSQL, so one build serves every major. Some run the program. The largest runs beside the
 # others, as the last tests of a program leave processors idle; server_alone runs when these have ended. After the first
-# major those run that depend most on the server: attacks, privileges, and searches with pgvector.
+# major those run that depend most on the server: privileges, searches with pgvector, and on the last attacks.
 server_tests() {
   local run status=0 beside="$logs/beside-$major.log"
   export CARGO_TARGET_DIR="$root/target"
@@ -64,7 +64,8 @@ server_tests() {
   # shellcheck disable=SC2046 # words
   "${run[@]}" --no-run $(server_targets)
   if [[ ! $first ]]; then
-    "${run[@]}" --test attacks --test privileges --test retrieval
+    if ! is_between "$major"; then run+=(--test attacks); fi
+    "${run[@]}" --test privileges --test retrieval
     return
   fi
   "${run[@]}" --test server >"$beside" 2>&1 &
@@ -150,10 +151,7 @@ build_all() {
 }
 # What tests on the first major install from registries, beside the other tests, as it waits for them most of its time.
 # What is missing after that is got by the tests themselves.
-get_packages() {
-  "$root/tests/harness/python_client.sh" get || true
-  "$root/tests/harness/applications.sh" get || true
-}
+get_packages() { "$root/tests/harness/python_client.sh" get || true; }
 end() {
   local job
   for job in $builder $getter $applications; do kill "$job" 2>/dev/null || true; done
@@ -196,7 +194,7 @@ server_steps() {
   if [[ $first ]]; then
     wait "$getter"
     # Each waits for its server most of its time.
-    built applications "$root/tests/harness/applications.sh" &
+    built applications "$root/tests/harness/applications.sh" tables &
     applications=$!
     step count_lines "$server: clients" "$root/tests/harness/clients.sh"
     step count_lines "$server: client for Python" "$root/tests/harness/python_client.sh"
@@ -241,7 +239,8 @@ built_once() {
   step count_status 'versions' check_versions
   step count_status 'layers' check_layers
   step count_status 'cargo fmt' check_format
-  step count_status 'cargo clippy' check_clippy
+  # It compiles for minutes, and make lint has it.
+  [[ $several ]] || step count_status 'cargo clippy' check_clippy
   step count_cargo 'kernel tests' kernel_tests
 }
 
@@ -276,7 +275,7 @@ for number in "$@"; do
   if [[ $first ]]; then
     build_all "${@:position}" &
     builder=$!
-    GRAPH_KERNEL_BINDIR=$bindir get_packages >"$logs/packages-got.log" 2>&1 </dev/null &
+    get_packages >"$logs/packages-got.log" 2>&1 </dev/null &
     getter=$!
     built_once
   fi
