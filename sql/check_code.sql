@@ -77,6 +77,13 @@ BEGIN
                       FROM pg_attrdef AS d WHERE p.class = 'pg_attrdef'::regclass AND d.oid = p.object
             UNION ALL SELECT t.typdefaultbin
                       FROM pg_type AS t WHERE p.class = 'pg_type'::regclass AND t.oid = p.object
+            UNION ALL SELECT e.tree
+                      FROM pg_index AS i CROSS JOIN LATERAL (VALUES (i.indexprs), (i.indpred)) AS e (tree)
+                      WHERE p.class = 'pg_class'::regclass AND i.indexrelid = p.object
+            UNION ALL SELECT s.stxexprs
+                      FROM pg_statistic_ext AS s WHERE p.class = 'pg_statistic_ext'::regclass AND s.oid = p.object
+            UNION ALL SELECT k.partexprs
+                      FROM pg_partitioned_table AS k WHERE p.class = 'pg_class'::regclass AND k.partrelid = p.object
         ) AS t
         WHERE t.tree IS NOT NULL
     )
@@ -116,13 +123,20 @@ BEGIN
         CROSS JOIN LATERAL regexp_matches(e.tree, ':[a-z]*funcid ([0-9]+)', 'g') AS m (called)
         JOIN pg_proc AS w ON w.oid = m.called[1]::oid
         WHERE w.oid < 16384
-          AND (w.proname ~ '_to_xml'
+          AND (w.proname ~ '_to_xml|^pg_input_|^satisfies_hash_partition$'
                OR w.provolatile = 'v'
                   AND w.proname <> ALL ('{clock_timestamp,gen_random_uuid,nextval,random,timeofday,uuidv4,uuidv7}')
                OR w.provolatile = 's'
-                  AND w.proname <> ALL ('{anytextcat,array_to_string,concat,concat_ws,format,textanycat}')
+                  AND w.proname <> ALL ('{array_to_string,concat,concat_ws,format}')
                   AND EXISTS (SELECT FROM unnest(w.proargtypes) AS g (oid) JOIN pg_type AS t USING (oid)
-                              WHERE t.typtype = 'p'))
+                              WHERE t.typtype = 'p' OR t.typname ~ '^(oid|reg)'))
+        -- Casts are looked up when they are needed, also by foreign keys.
+        UNION
+        SELECT format('%s in a cast of %s', f.oid::regprocedure, r.object::regtype), f.oid::regprocedure
+        FROM part AS r
+        JOIN pg_cast AS c ON r.class = 'pg_type'::regclass AND r.object IN (c.castsource, c.casttarget)
+        JOIN pg_proc AS f ON f.oid = c.castfunc AND f.oid >= 16384
+        JOIN pg_roles AS w ON w.oid = f.proowner AND NOT w.rolsuper
         UNION
         SELECT format('a long expression in %s', pg_describe_object(e.class, e.object, 0)), NULL
         FROM expressions AS e WHERE e.tree IS NULL

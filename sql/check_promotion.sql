@@ -40,6 +40,9 @@ BEGIN
                       100000) END,
            graph_kernel.whole_command(CASE
                WHEN g.name IS NULL THEN NULL
+               -- Any ALTER TABLE computes constants of a partition key, as whoever follows the hint.
+               WHEN (r.relkind = 'p' OR r.relispartition)
+                AND r.relowner <> ALL (graph_kernel.trusted_owners(check_promotion.name)) THEN NULL
                WHEN g.bad_arguments <> '{}' AND NOT g.is_of_parent THEN
                    format('SELECT pg_catalog.pg_get_triggerdef(g.oid) FROM pg_catalog.pg_trigger AS g WHERE g.tgrelid'
                           ' OPERATOR(pg_catalog.=) %L::pg_catalog.regclass AND g.tgname OPERATOR(pg_catalog.=) %L;'
@@ -82,13 +85,15 @@ BEGIN
               UNION ALL SELECT a.relid, true, false, NULL
                         FROM bound AS b CROSS JOIN LATERAL pg_partition_ancestors(b.oid) AS a WHERE a.relid <> b.oid
               -- The columns of a partition's trigger are those of its ancestor's.
-              UNION ALL SELECT g.place, false, false, replace(c.name, E'\\', E'\\\\')::bytea
-                        FROM promoting AS g
+              UNION ALL SELECT g.place, false, false, c.name
+                        FROM (SELECT g.place, bool_or(g.is_of_parent) AS is_part
+                              FROM promoting AS g GROUP BY g.place) AS g
                         CROSS JOIN LATERAL (SELECT g.place
                                             UNION SELECT a.relid FROM pg_partition_ancestors(g.place) AS a
-                                                  WHERE g.is_of_parent) AS a (oid)
-                        JOIN promoting AS o ON o.place = a.oid
-                        CROSS JOIN unnest(o.columns) AS c (name)) AS p
+                                                  WHERE g.is_part) AS a (oid)
+                        JOIN (SELECT DISTINCT o.place, replace(c.name, E'\\', E'\\\\')::bytea AS name
+                              FROM promoting AS o CROSS JOIN unnest(o.columns) AS c (name)) AS c
+                          ON c.place = a.oid) AS p
         JOIN pg_class AS r ON r.oid = p.oid
         GROUP BY r.oid
     ), found (check_name, place, whose, hint) AS (
@@ -129,7 +134,8 @@ BEGIN
                               ELSE octet_length(g.tgqual::text) > 100000 END AS is_long
               ) AS given
               -- Nothing says who has made a trigger. What WHEN calls runs as what the trigger calls. Some of the
-              -- server's own functions run the SQL that they are given; none that is immutable does.
+              -- server's own functions run the SQL that they are given; of those that are immutable one computes the
+              -- partition key of a table that it is given.
               CROSS JOIN LATERAL (
                   SELECT CASE
                       WHEN f.proowner <> p.relowner AND f.proowner <> ALL (superusers)
@@ -139,7 +145,7 @@ BEGIN
                                             AS m (called)
                                    JOIN pg_proc AS w ON w.oid = m.called[1]::oid
                                    WHERE w.oid <> 'pg_trigger_depth()'::regprocedure
-                                     AND (w.provolatile <> 'i'
+                                     AND (w.provolatile <> 'i' OR w.proname = 'satisfies_hash_partition'
                                           OR w.proowner <> p.relowner AND w.proowner <> ALL (superusers)))
                         OR EXISTS (SELECT FROM pg_depend AS d JOIN pg_type AS t ON t.oid = d.refobjid
                                    WHERE d.classid = 'pg_trigger'::regclass AND d.objid = g.oid

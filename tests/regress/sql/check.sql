@@ -125,7 +125,16 @@ ALTER TABLE slice_store ADD runs runs, ADD made_at timestamptz DEFAULT now(), AD
 DO $$ BEGIN EXECUTE format('ALTER TABLE slice_store ADD CONSTRAINT is_long CHECK (kept_by <> %L)', repeat('x', 100000)); END $$;
 ALTER TABLE slice_store ADD inner_one text DEFAULT (ROW(1, 2)::pair)::text, ADD other of_default;
 -- What looks up casts and types when it runs; the difference of a range's ends, which an index calls.
-CREATE DOMAIN looks_up AS text CHECK (to_jsonb('a'::text) IS NOT NULL) CHECK (domain_in('x', 'text'::regtype, -1) IS NOT NULL) CHECK (format('%s', VALUE) || 1 <> '');
+CREATE DOMAIN looks_up AS text CHECK (to_jsonb('a'::text) IS NOT NULL) CHECK (domain_in('x', 'text'::regtype, -1) IS NOT NULL) CHECK (format('%s', VALUE) <> concat(VALUE, 1)) CHECK (VALUE || 1 <> '')
+    CHECK (fmgr_sql_validator(0) IS NULL) CHECK (satisfies_hash_partition('watched'::regclass, 1, 0, VALUE) IS NOT NULL);
+CREATE TYPE letter AS ENUM ('a');
+CREATE FUNCTION of_letter(letter) RETURNS json LANGUAGE sql IMMUTABLE AS $$ SELECT '1'::json $$;
+CREATE CAST (letter AS json) WITH FUNCTION of_letter(letter);
+CREATE ROLE regress_caster;
+GRANT CREATE ON SCHEMA public TO regress_caster;
+ALTER FUNCTION of_letter OWNER TO regress_caster;
+CREATE INDEX ON watched_0 ((content_hash || quote_literal(id)));
+ALTER TABLE slice_store ADD letter letter;
 CREATE FUNCTION difference(int, int) RETURNS float8 LANGUAGE sql IMMUTABLE AS 'SELECT 0::float8';
 CREATE TYPE own_range AS RANGE (subtype = int, subtype_diff = difference);
 ALTER TABLE slice_store ADD looks_up looks_up, ADD ranged own_range;

@@ -289,6 +289,12 @@ SELECT hint FROM graph_check() WHERE check_name = 'promotion_triggers' \gexec
 SELECT ok FROM graph_check() WHERE check_name = 'promotion_triggers';
 SELECT tgrelid::regclass, tgenabled, tgconstraint <> 0 AS is_constraint FROM pg_trigger WHERE tgname = 'admissible' AND tgrelid::regclass::text ~ 'plain' ORDER BY 1;
 DROP TABLE plain_parts;
+-- There is no command for partitions of an owner who is not trusted: it would compute the constants of their key.
+CREATE TABLE their_parts (id int, slice json, turns uuid[]) PARTITION BY LIST (id);
+CREATE TRIGGER admissible AFTER INSERT OR UPDATE ON their_parts FOR EACH ROW EXECUTE FUNCTION graph_require_admissible('slice', 'turns');
+ALTER TABLE their_parts OWNER TO regress_attacker;
+SELECT count, detail, hint IS NULL AS without_hint FROM graph_check() WHERE check_name = 'promotion_triggers';
+DROP TABLE their_parts;
 -- Whoever holds TRIGGER takes the name that the command uses; psql goes on after each error, in a transaction too.
 CREATE TABLE taken (id int, slice json, turns uuid[]);
 CREATE TRIGGER admissible AFTER INSERT OR UPDATE ON taken FOR EACH ROW EXECUTE FUNCTION graph_require_admissible('slice', 'turns');
