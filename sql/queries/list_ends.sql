@@ -1,5 +1,5 @@
--- $1, $2, $3 bigint, …: as list_turns.sql, of the turns that are sought and that no other of their session follows. What
--- refers to a turn does not follow it.
+-- $1, $2, $3 bigint, …: as list_turns.sql, of the turns that are sought and that no other of their session follows.
+-- What refers to a turn does not follow it.
 SELECT s.id, s.name, graph_kernel.text_prefix(s.role, 64), graph_kernel.text_prefix(s.phase, 64), s.at,
        graph_kernel.text_prefix(s.content, ($3)::pg_catalog.int4)
 FROM (

@@ -474,6 +474,53 @@ fn blocks_of_one_turn_keep_their_order_and_their_results() {
     assert_eq!(prompt["messages"][1]["content"], json!([call("a")]));
 }
 
+/// A tool may be called as types of results are, and both sides of a call may have ids in forms that have names too.
+#[test]
+fn calls_and_results_are_told_by_more_than_their_types() {
+    let sent = |payload: Value| {
+        let turns = [(Part::Anchor, Role::Assistant, payload)];
+        rendered(&turns, ProviderFormat::OpenAi)["messages"].clone()
+    };
+    let results = |messages: &Value| {
+        let of_tools = |message: &&Value| message["role"] == "tool";
+        let texts = messages.as_array().unwrap().iter().filter(of_tools);
+        texts.map(|message| message["content"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    for tool in ["get_call_result", "get_call_output", "read_tool_result"] {
+        let messages = sent(json!({"role": "assistant", "parts": [
+            {"type": format!("tool-{tool}"), "toolCallId": "c", "state": "output-available",
+             "input": {"id": 7}, "output": "out"}]}));
+        assert_eq!(messages[1]["tool_calls"][0]["function"]["name"], tool, "{messages}");
+        assert_eq!(results(&messages), ["out"], "{messages}");
+    }
+    let code = |id: &str| json!({"executableCode": {"id": id, "code": id, "language": "PYTHON"}});
+    let of_code =
+        |id: &str| json!({"codeExecutionResult": {"id": id, "output": format!("of {id}")}});
+    let parts = [code("a"), code("b"), of_code("b"), of_code("a")];
+    let messages = sent(json!({"role": "model", "parts": parts}));
+    assert_eq!(results(&messages), ["of a", "of b"], "{messages}");
+    for (call, result) in [
+        (
+            json!({"type": "code_execution_call", "id": "c", "arguments": {"code": "1"}}),
+            json!({"type": "code_execution_result", "call_id": "c", "result": "out"}),
+        ),
+        (
+            json!({"type": "function_call", "itemId": "c", "name": "f", "arguments": "{}", "output": "out"}),
+            Value::Null,
+        ),
+        (
+            json!({"type": "server_tool_call", "id": "c", "name": "f", "args": {}}),
+            json!({"type": "server_tool_result", "tool_call_id": "c", "extras": {"error": "out"}}),
+        ),
+    ] {
+        let messages = sent(json!([call, result]));
+        assert_eq!(results(&messages), ["out"], "{messages}");
+    }
+    let messages = sent(json!([{"type": "computer_call", "call_id": "c",
+                                "actions": [{"type": "type", "text": "typed"}]}]));
+    assert!(messages.to_string().contains("typed"), "{messages}");
+}
+
 #[test]
 fn payloads_of_too_many_values_are_not_rendered() {
     let many = format!("[{}0]", "0,".repeat(kernel::prompt::provider::MAX_PAYLOAD_VALUES));

@@ -325,6 +325,7 @@ const CHECKED_OTHERWISE: &[&str] = &[
     "graph_kernel.check_request(",       // an EXCEPTION block
     "graph_kernel.promoting_triggers(",  // encoded
     "graph_kernel.check_graph(",         // within a hint
+    "graph_kernel.check_promotion(",     // texts of jsonb
     "graph_kernel.revoke_key_internal(", // is_kid
     "graph_kernel.rotate_key_internal(", // ids that list_keys gives
     "@extschema@.graph_check(",          // text_prefix

@@ -41,7 +41,8 @@ impl<'a> JsonValue<'a> {
     }
 
     /// Whether two values are the same, whatever the order of keys and however numbers are written. Objects of
-    /// different lengths are not, also where one has a key twice: what is long is not looked through for each short one.
+    /// different lengths are not, also where one has a key twice: what is long is not looked through for each short
+    /// one.
     pub(crate) fn is_same(&self, other: &JsonValue<'_>) -> bool {
         match (self, other) {
             (JsonValue::Number(one), JsonValue::Number(other)) => one.is_same(*other),

@@ -2,7 +2,9 @@
 
 use crate::interrupts::Interrupts;
 use crate::json::{JsonValue, compact_text};
-use crate::messages::message::{Entries, FILE_NAMES, Message, as_object, as_text, message};
+use crate::messages::message::{
+    Entries, FILE_NAMES, Message, as_object, as_text, is_of_interaction, message,
+};
 
 /// Collects texts. Its methods return whether what they were given is of a form that is supported.
 pub(super) struct Texts<'c> {
@@ -157,14 +159,14 @@ impl<'c> Texts<'c> {
             kind if kind.ends_with("_call_output") || kind.ends_with("_call_result") => {
                 self.result_at(block, &["output"]);
             }
-            "function_result" | "google_search_result" => self.result_at(block, &["result"]),
             kind if kind.ends_with("tool_result_error") => self.string(block, "error_code"),
-            kind if kind.ends_with("execution_result") => {
+            kind if kind.ends_with("execution_result") && !is_of_interaction(kind, block) => {
                 self.string(block, "stdout");
                 self.string(block, "stderr");
                 self.blocks(block.array("content").unwrap_or_default());
             }
             kind if kind.ends_with("execution_view_result") => self.string(block, "content"),
+            kind if is_of_interaction(kind, block) => self.result_at(block, &["result"]),
             kind if has_no_text(kind) => {}
             // The parts of calls: `tool-NAME`.
             kind if kind.starts_with("tool-") || kind == "dynamic-tool" => {

@@ -158,6 +158,11 @@ fn are_results(content: &JsonValue<'_>) -> bool {
     !blocks.is_empty() && blocks.iter().all(is_result)
 }
 
+/// Whether a block is a result of Gemini's interactions.
+pub(super) fn is_of_interaction(kind: &str, block: Entries<'_>) -> bool {
+    kind.ends_with("_result") && block.text("call_id").is_some() && block.get("result").is_some()
+}
+
 /// Whether a block or an item is the result of a call.
 fn is_result(block: Entries<'_>) -> bool {
     match block.text("type") {
@@ -166,7 +171,7 @@ fn is_result(block: Entries<'_>) -> bool {
             kind.ends_with("tool_result")
                 || kind.ends_with("_call_output")
                 || kind.ends_with("_call_result")
-                || ["function_result", "google_search_result"].contains(&kind)
+                || is_of_interaction(kind, block)
                 || RESULTS.contains(&kind)
         }
         None => ["functionResponse", "function_response", "toolResponse", "tool_response"]

@@ -17,13 +17,14 @@ pub(super) const INNER: [&str; 4] = ["toolInvocation", "tool_call", "function", 
 pub(super) const IDS: [&str; 6] =
     ["call_id", "callId", "toolCallId", "tool_call_id", "toolUseId", "tool_use_id"];
 pub(super) const NAMES: [&str; 3] = ["name", "toolName", "tool_name"];
-pub(super) const ARGUMENTS: [&str; 10] = [
+pub(super) const ARGUMENTS: [&str; 11] = [
     "arguments",
     "input",
     "args",
     "parameters",
     "tool_kwargs",
     "action",
+    "actions",
     "operation",
     "code",
     "queries",
@@ -65,7 +66,7 @@ impl Reader<'_> {
         let is_code = interpreter.is_some() || type_of(outer.0) == Some(OPEN_WEBUI_INTERPRETER);
         let name = name.or(Some(CODE_INTERPRETER).filter(|_| is_code));
         let arguments = inner.first(&ARGUMENTS).or_else(|| outer.first(&ARGUMENTS[..3]));
-        let id = id(&IDS).or_else(|| id(&["id"]));
+        let id = id(&IDS).or_else(|| id(&["id", "itemId"]));
         let is_call = id.is_some() || name.is_some() || arguments.is_some();
         let id = id.or_else(|| CallId::name(name.filter(|_| by_name)));
         let call = Block::Call(Call {
@@ -115,7 +116,10 @@ impl Reader<'_> {
         };
         let output = find(keys);
         let kind = output.and_then(as_object).and_then(|output| output.text("type"));
-        let errors = objects.iter().flat_map(|object| ERRORS.map(|key| object.get(key)));
+        // LangChain puts the error of a provider's tool into the extras.
+        let extras = objects.iter().filter_map(|object| object.object("extras"));
+        let errors = objects.iter().copied().chain(extras);
+        let errors = errors.flat_map(|object| ERRORS.map(|key| object.get(key)));
         let error = errors.flatten().find(|error| is_error(error));
         let error = error.or_else(|| objects.iter().find_map(|object| denied(*object)));
         let failed = error.is_some() && output.is_none()

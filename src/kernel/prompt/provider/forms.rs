@@ -83,10 +83,7 @@ pub(super) fn form_of(kind: &str) -> Option<Form> {
         | "tool-return"
         | "builtin-tool-return"
         | "retry-prompt"
-        | "program_output"
-        // Of Gemini's interactions.
-        | "function_result"
-        | "google_search_result" => Form::Result,
+        | "program_output" => Form::Result,
         OPEN_WEBUI_INTERPRETER => Form::Call,
         // Those of tools that a provider runs are named by them: `mcp_tool_result`.
         kind if ["tool_result", "_call_output", "_call_result"]
@@ -457,14 +454,14 @@ impl<'c> Reader<'c> {
                 blocks.push(block);
             }
         }
-        let name = || CallId::name(Some(CODE_EXECUTION));
+        let id = |code: Fields<'a>| code.id(&["id"]).or_else(|| CallId::name(Some(CODE_EXECUTION)));
         if let Some(call) = block.first_object(&CODE_KEYS) {
-            let (id, name) = (name(), CODE_EXECUTION.into());
+            let (id, name) = (id(call), CODE_EXECUTION.into());
             let arguments = Arguments::of(call.get("code"));
             blocks.push(Block::Call(Call { id, name, arguments }));
         }
         if let Some(result) = block.first_object(&CODE_RESULT_KEYS) {
-            blocks.push(self.result(&[result], &RESULTS, name()));
+            blocks.push(self.result(&[result], &RESULTS, id(result)));
         }
         let is_structured = |value: &JsonValue<'_>| {
             is_filled(value) && matches!(value, JsonValue::Array(_) | JsonValue::Object(_))
@@ -655,12 +652,23 @@ fn is_of_mcp(object: Fields<'_>) -> bool {
         && MCP_KEYS.iter().any(is_told)
 }
 
-/// What a block of a type is. A part of the AI SDK's is `tool-NAME`; others that begin so are of no call.
+/// What a block of a type is. A part of the AI SDK's is `tool-NAME`; others that begin so are of no call. The name may
+/// end as types of results do, but for those that are types themselves.
 pub(super) fn form_in(kind: &str, block: Fields<'_>) -> Option<Form> {
-    let is_part = kind.starts_with("tool-")
-        && block.id(&["toolCallId"]).is_some()
-        && block.0.first(&["state", "input", "output"]).is_some();
-    form_of(kind).or(is_part.then_some(Form::Call))
+    let has = |keys: &[&str]| block.0.first(keys).is_some();
+    let is_tools = kind.starts_with("tool-") && block.id(&["toolCallId"]).is_some();
+    let by_keys = || {
+        if is_tools && has(&["input", "output"]) {
+            return Some(Form::Call);
+        }
+        // Of Gemini's interactions.
+        (kind.ends_with("_result") && block.id(&IDS).is_some()).then_some(Form::Result)
+    };
+    let is_type = ["tool-result", "tool-error", "tool-return"].contains(&kind);
+    match is_tools && has(&["state"]) && !is_type {
+        true => Some(Form::Call),
+        false => form_of(kind).or_else(by_keys),
+    }
 }
 
 /// Whether an item of a list is an object of a form that is known. It does not look into the items, so that lists in
