@@ -54,9 +54,10 @@ regress() {
 server_targets() { test_targets 'needs == "server"'; }
 # They compile nothing of PostgreSQL, so one build serves every major. Some run the program. The largest runs beside the
 # others, as the last tests of a program leave processors idle; server_alone runs when these have ended. After the first
-# major those run that depend most on the server: privileges, searches with pgvector, and on the last attacks.
+# major those run that depend most on the server: privileges, and on the last attacks and searches with pgvector. Attacks
+# take minutes: of several majors the last alone has them.
 server_tests() {
-  local run status=0 beside="$logs/beside-$major.log"
+  local run others status=0 beside="$logs/beside-$major.log"
   export CARGO_TARGET_DIR="$root/target"
   build_program
   export GRAPH_KERNEL_PROGRAM="$CARGO_TARGET_DIR/debug/graph-kernel"
@@ -64,13 +65,15 @@ server_tests() {
   # shellcheck disable=SC2046 # words
   "${run[@]}" --no-run $(server_targets)
   if [[ ! $first ]]; then
-    if ! is_between "$major"; then run+=(--test attacks); fi
-    "${run[@]}" --test privileges --test retrieval
+    if ! is_between "$major"; then run+=(--test attacks --test retrieval); fi
+    "${run[@]}" --test privileges
     return
   fi
+  others=$(server_targets | grep -vxE -e '--test (server|server_alone)')
+  if [[ $several ]]; then others=$(grep -vx -e '--test attacks' <<<"$others"); fi
   "${run[@]}" --test server >"$beside" 2>&1 &
-  # shellcheck disable=SC2046
-  "${run[@]}" $(server_targets | grep -vxE -e '--test (server|server_alone)') || status=$?
+  # shellcheck disable=SC2086
+  "${run[@]}" $others || status=$?
   wait $! || status=$?
   cat "$beside"
   "${run[@]}" --test server_alone || status=$?
