@@ -54,8 +54,8 @@ regress() {
 server_targets() { test_targets 'needs == "server"'; }
 # They compile nothing of PostgreSQL, so one build serves every major. Some run the program. The largest runs beside the
 # others, as the last tests of a program leave processors idle; server_alone runs when these have ended. After the first
-# major those run that depend most on the server: privileges, and on the last attacks and searches with pgvector. Attacks
-# take minutes: of several majors the last alone has them.
+# major those run that depend most on the server: privileges, and on the last attacks and searches with pgvector.
+# Attacks take minutes: of several majors the last alone has them.
 server_tests() {
   local run others status=0 beside="$logs/beside-$major.log"
   export CARGO_TARGET_DIR="$root/target"
