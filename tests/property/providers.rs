@@ -521,6 +521,64 @@ fn calls_and_results_are_told_by_more_than_their_types() {
     assert!(messages.to_string().contains("typed"), "{messages}");
 }
 
+/// LangChain puts a provider's block that it has no form for into `non_standard`; what a program calls is a call.
+#[test]
+fn blocks_in_non_standard_blocks_are_read_in_their_place() {
+    let non_standard = |value: Value| json!({"type": "non_standard", "value": value});
+    let of = |blocks: &[Value]| {
+        let payload = json!({"type": "ai", "content": blocks, "tool_calls": []});
+        let turns = [(Part::Anchor, Role::Assistant, payload)];
+        rendered(&turns, ProviderFormat::OpenAi)["messages"].clone()
+    };
+    let call =
+        json!({"type": "computer_call", "call_id": "c", "action": {"type": "click", "x": 7}});
+    let program = json!({"type": "program", "call_id": "c", "code": "f(7)"});
+    let picture =
+        json!({"type": "image", "source": {"type": "url", "url": "https://example.com/a"}});
+    for block in [
+        json!({"type": "refusal", "refusal": "I do not."}),
+        json!({"type": "compaction", "content": "They spoke of cats."}),
+        json!({"type": "unheard_of", "text": "something"}),
+        call,
+        program,
+        picture,
+    ] {
+        let text = json!({"type": "text", "text": "Then."});
+        assert_eq!(of(&[non_standard(block.clone()), text.clone()]), of(&[block, text]));
+    }
+    let messages = of(&[
+        json!({"type": "program", "call_id": "c", "code": "f(7)"}),
+        json!({"type": "program_output", "call_id": "c", "result": "8"}),
+    ]);
+    assert_eq!(messages[1]["tool_calls"][0]["function"]["name"], "program", "{messages}");
+    assert!(messages[1].to_string().contains("f(7)"), "{messages}");
+    assert_eq!(messages[2]["content"], "8", "{messages}");
+}
+
+/// A spoken message whose sound cannot be sent is what was said.
+#[test]
+fn transcripts_are_texts_of_their_speakers() {
+    for (role, block) in [
+        (Role::User, json!({"type": "input_audio", "audio": null, "transcript": "Hello."})),
+        (Role::Assistant, json!({"type": "output_audio", "transcript": "Hello."})),
+        (Role::Assistant, json!({"type": "audio", "audio": {"id": "a", "transcript": "Hello."}})),
+        (Role::Assistant, json!({"type": "audio", "providerData": {"transcript": "Hello."}})),
+        (Role::User, json!({"part_kind": "speech", "speaker": "user", "transcript": "Hello."})),
+        (
+            Role::Assistant,
+            json!({"part_kind": "speech", "speaker": "assistant", "transcript": "Hello."}),
+        ),
+    ] {
+        let turns = [(Part::Anchor, role, json!([block]))];
+        let messages = &rendered(&turns, ProviderFormat::Responses)["input"];
+        assert!(messages.to_string().contains("\"Hello.\""), "{messages}");
+    }
+    let sound = json!([{"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}]);
+    let messages =
+        &rendered(&[(Part::Anchor, Role::User, sound)], ProviderFormat::OpenAi)["messages"];
+    assert!(messages.to_string().contains("AAAA"), "{messages}");
+}
+
 #[test]
 fn payloads_of_too_many_values_are_not_rendered() {
     let many = format!("[{}0]", "0,".repeat(kernel::prompt::provider::MAX_PAYLOAD_VALUES));

@@ -3,7 +3,8 @@
 use crate::interrupts::Interrupts;
 use crate::json::{JsonValue, compact_text};
 use crate::messages::message::{
-    Entries, FILE_NAMES, Message, as_object, as_text, is_of_interaction, message,
+    Entries, FILE_NAMES, Message, as_object, as_text, is_of_interaction, message, standard,
+    transcript,
 };
 
 /// Collects texts. Its methods return whether what they were given is of a form that is supported.
@@ -66,6 +67,7 @@ impl<'c> Texts<'c> {
 
     /// A message or a block.
     pub(super) fn object(&mut self, object: Entries<'_>) -> bool {
+        let object = standard(object);
         if let Some(message) = message(object) {
             self.message(&message);
             return true;
@@ -123,7 +125,9 @@ impl<'c> Texts<'c> {
             | "image-data"
             | "image-url"
             | "image-file-id" => self.push("[image]"),
-            "audio" | "input_audio" | "output_audio" | "audio_url" => self.push("[audio]"),
+            "audio" | "input_audio" | "output_audio" | "audio_url" => {
+                self.push(transcript(block).unwrap_or("[audio]"));
+            }
             "video" | "input_video" | "video_url" => self.push("[video]"),
             "file"
             | "input_file"

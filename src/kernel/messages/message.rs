@@ -55,6 +55,21 @@ pub(crate) fn as_object<'v>(value: &'v JsonValue<'v>) -> Option<Entries<'v>> {
     }
 }
 
+/// The object itself, or the block of a provider's that LangChain has put into it.
+pub(crate) fn standard<'v>(object: Entries<'v>) -> Entries<'v> {
+    match (object.text("type"), object.object("value")) {
+        (Some("non_standard"), Some(value)) => value,
+        _ => object,
+    }
+}
+
+/// What was said in an audio block, where it has that beside the sound.
+pub(crate) fn transcript<'v>(block: Entries<'v>) -> Option<&'v str> {
+    let inner = ["audio", "providerData"].into_iter().filter_map(|key| block.object(key));
+    let texts = [block].into_iter().chain(inner).filter_map(|object| object.text("transcript"));
+    texts.into_iter().find(|text| !text.trim().is_empty())
+}
+
 /// A message: what it says of its role, and the object that has its content.
 pub(crate) struct Message<'v> {
     pub(crate) role: Option<&'v str>,

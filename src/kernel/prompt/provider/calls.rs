@@ -40,6 +40,8 @@ pub(super) const ERRORS: [&str; 2] = ["errorText", "error"];
 const CODE_INTERPRETER: &str = "code_interpreter";
 /// What Open WebUI calls it.
 pub(super) const OPEN_WEBUI_INTERPRETER: &str = "open_webui:code_interpreter";
+/// OpenAI's call that runs code which calls tools.
+pub(super) const PROGRAM: &str = "program";
 /// States of a call that has ended: well, by an error, or as nobody allowed it.
 const ENDED: [&str; 3] = ["output-available", "output-error", "output-denied"];
 /// Outcomes of Gemini's code and of Pydantic AI's tools.
@@ -58,7 +60,10 @@ impl Reader<'_> {
         let id = |keys: &[&str]| objects.iter().find_map(|object| object.id(keys));
         // Those of any tool say no name.
         let of_type = type_of(outer.0)
-            .and_then(|kind| kind.strip_prefix("tool-").or_else(|| kind.strip_suffix("_call")))
+            .and_then(|kind| {
+                let named = kind.strip_prefix("tool-").or_else(|| kind.strip_suffix("_call"));
+                named.or((kind == PROGRAM).then_some(kind))
+            })
             .filter(|kind| {
                 !["call", "invocation", "tool", "function", "custom_tool"].contains(kind)
             });

@@ -1,7 +1,7 @@
 //! Objects of a payload, of which only what says something counts.
 
 use crate::json::JsonValue;
-use crate::messages::message::{Entries, as_object, as_text};
+use crate::messages::message::{Entries, as_object, as_text, standard};
 use crate::prompt::provider::payload::CallId;
 
 /// An object in which a key is there when its value is not null, false, blank or empty: applications write the keys
@@ -12,7 +12,7 @@ pub(super) struct Fields<'a>(pub(super) Entries<'a>);
 impl<'a> Fields<'a> {
     /// Those of a value that is an object.
     pub(super) fn of(json: &'a JsonValue<'a>) -> Option<Self> {
-        as_object(json).map(Fields)
+        as_object(json).map(standard).map(Fields)
     }
 
     pub(super) fn get(self, key: &str) -> Option<&'a JsonValue<'a>> {

@@ -10,11 +10,11 @@ use crate::graph::turn::Role;
 use crate::interrupts::Interrupts;
 use crate::json::{JsonValue, compact_text};
 use crate::messages::message::{
-    Entries, FILE_NAMES, Message, as_object, as_text, message, role_name,
+    Entries, FILE_NAMES, Message, as_object, as_text, message, role_name, transcript,
 };
 use crate::messages::{MessageText, message_text};
 use crate::prompt::provider::calls::{
-    ARGUMENTS, ERRORS, IDS, NAMES, OPEN_WEBUI_INTERPRETER, RESULTS,
+    ARGUMENTS, ERRORS, IDS, NAMES, OPEN_WEBUI_INTERPRETER, PROGRAM, RESULTS,
 };
 use crate::prompt::provider::fields::{Fields, is_error, is_filled};
 use crate::prompt::provider::other::Other;
@@ -47,7 +47,7 @@ pub(super) fn form_of(kind: &str) -> Option<Form> {
     Some(match kind {
         // Anthropic's `compaction` has a summary of earlier messages, OpenAI's has no text.
         "text" | "input_text" | "output_text" | "refusal" | "user-prompt" | "system-prompt"
-        | "compaction" => Form::Text,
+        | "speech" | "compaction" => Form::Text,
         "thinking" | "redacted_thinking" => Form::Thought,
         "reasoning" | "redacted-reasoning" | "reasoning_content" | "reasoning_text"
         | "summary_text" | "think" | "step-start" | "source" | "source-url" | "source-document"
@@ -77,7 +77,7 @@ pub(super) fn form_of(kind: &str) -> Option<Form> {
         | "media"
         | "container_upload" => Form::File,
         "tool_use" | "server_tool_use" | "mcp_tool_use" | "tool-call" | "builtin-tool-call"
-        | "function" | "custom" | "tool-invocation" | "dynamic-tool" => Form::Call,
+        | "function" | "custom" | "tool-invocation" | "dynamic-tool" | PROGRAM => Form::Call,
         "tool-result"
         | "tool-error"
         | "tool-return"
@@ -98,7 +98,7 @@ pub(super) fn form_of(kind: &str) -> Option<Form> {
 }
 
 /// The keys of the texts of blocks, in all forms.
-const TEXTS: [&str; 3] = ["text", "refusal", "content"];
+const TEXTS: [&str; 4] = ["text", "refusal", "transcript", "content"];
 /// Those of the results that are messages.
 const RESULTS_OF_MESSAGES: [&str; 8] =
     ["content", "blocks", "parts", "output", "result", "response", "text", "outputs"];
@@ -414,7 +414,13 @@ impl<'c> Reader<'c> {
                 }
             }
             Form::Result => vec![self.result(&[block], &RESULTS, block.id(&IDS))],
-            Form::File | Form::Thought => vec![Block::Other(Other { json })],
+            Form::File | Form::Thought => {
+                let other = Other { json };
+                match transcript(block.0).filter(|_| other.format().is_none()) {
+                    Some(said) => vec![Block::Text(said.into())],
+                    None => vec![Block::Other(other)],
+                }
+            }
             Form::Mark => Vec::new(),
         };
         Some(by.say(blocks))

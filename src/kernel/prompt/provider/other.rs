@@ -1,7 +1,7 @@
 //! Blocks that are neither texts nor calls nor results.
 
 use crate::json::{JsonValue, compact_text};
-use crate::messages::message::{Entries, as_object};
+use crate::messages::message::{Entries, as_object, standard};
 use crate::messages::{MessageText, message_text};
 use crate::prompt::provider::ProviderFormat;
 use crate::prompt::provider::forms::{FILE_KEYS, Form, form_of, type_of};
@@ -133,7 +133,7 @@ impl<'a> Other<'a> {
     }
 
     fn entries(self) -> Entries<'a> {
-        as_object(self.json).unwrap_or(Entries(&[]))
+        as_object(self.json).map_or(Entries(&[]), standard)
     }
 
     /// The form that takes it as it is; `None` where it has not what that needs. A thought needs its signature, a file
@@ -178,14 +178,10 @@ impl<'a> Other<'a> {
     /// It as it is sent. Providers refuse keys that they do not know, and the mark for a cache stands a few times in a
     /// request only.
     pub(super) fn sent(self) -> JsonValue<'a> {
-        match self.json {
-            JsonValue::Object(entries) => {
-                let keys = keys_of(type_of(self.entries()).unwrap_or_default());
-                let entries = entries.iter().filter(|(key, _)| keys.contains(&key.as_ref()));
-                JsonValue::Object(entries.cloned().collect())
-            }
-            json => json.clone(),
-        }
+        let keys = keys_of(type_of(self.entries()).unwrap_or_default());
+        let Entries(entries) = self.entries();
+        let entries = entries.iter().filter(|(key, _)| keys.contains(&key.as_ref()));
+        JsonValue::Object(entries.cloned().collect())
     }
 }
 

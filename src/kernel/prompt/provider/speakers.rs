@@ -182,6 +182,7 @@ fn name_by_type(block: Fields<'_>) -> Option<&'static str> {
     match type_of(block.0)? {
         "user-prompt" => Some(Role::User.name()),
         "system-prompt" => Some(Role::System.name()),
+        "speech" => Role::from_name(role_name(block.text("speaker")?)).map(Role::name),
         _ => is_of_no_call(block).then_some(Role::User.name()),
     }
 }
