@@ -53,8 +53,8 @@ SET LOCAL search_path TO pg_catalog, pg_temp; -- what bodies parsed now are reso
 
 -- No role may execute it: the library calls it, after it has counted with the rights of the table's owner. A second
 -- call at once waits at the row of the totals.
-CREATE FUNCTION graph_kernel.store_word_counts(
-    turns oid, attribute integer, turn_count bigint, lexeme_count bigint, counts jsonb
+CREATE FUNCTION graph_kernel.store_word_totals(
+    turns oid, attribute integer, turn_count bigint, lexeme_count bigint
 ) RETURNS void
 LANGUAGE sql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -65,8 +65,6 @@ BEGIN ATOMIC
     ON CONFLICT ON CONSTRAINT word_totals_pkey DO UPDATE
     SET turn_count = excluded.turn_count, lexeme_count = excluded.lexeme_count, counted_at = excluded.counted_at;
     DELETE FROM graph_kernel.word_counts AS c WHERE c.turns = $1 AND c.attribute = $2;
-    INSERT INTO graph_kernel.word_counts (turns, attribute, lexeme, turn_count)
-    SELECT $1, $2, c.lexeme, c.turn_count::bigint FROM jsonb_each_text($5) AS c (lexeme, turn_count);
     -- Of tables that were dropped. Another call may be deleting them: it is not waited for.
     WITH dropped AS (
         SELECT t.turns, t.attribute
@@ -80,8 +78,20 @@ BEGIN ATOMIC
     DELETE FROM graph_kernel.word_totals AS t USING dropped AS d
     WHERE t.turns = d.turns AND t.attribute = d.attribute;
 END;
-COMMENT ON FUNCTION graph_kernel.store_word_counts(oid, integer, bigint, bigint, jsonb) IS
-    'refresh_words, for its caller';
+COMMENT ON FUNCTION graph_kernel.store_word_totals(oid, integer, bigint, bigint) IS
+    'refresh_words, for its caller: totals in place of what was counted before';
+
+-- No role may execute it: the library calls it with some of the lexemes at a time, after store_word_totals.
+CREATE FUNCTION graph_kernel.add_word_counts(turns oid, attribute integer, counts jsonb) RETURNS void
+LANGUAGE sql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT FROM graph_kernel.binding LIMIT 0; -- DROP EXTENSION waits
+    INSERT INTO graph_kernel.word_counts (turns, attribute, lexeme, turn_count)
+    SELECT $1, $2, c.lexeme, c.turn_count::bigint FROM jsonb_each_text($3) AS c (lexeme, turn_count);
+END;
+COMMENT ON FUNCTION graph_kernel.add_word_counts(oid, integer, jsonb) IS
+    'refresh_words, for its caller: how many turns have these lexemes';
 
 CREATE PROCEDURE graph_kernel.refresh_words(name text DEFAULT 'default')
     AS 'MODULE_PATHNAME', 'refresh_words_wrapper'

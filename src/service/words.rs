@@ -39,6 +39,6 @@ pub fn refresh(binding: &str) -> Result<(), SqlError> {
     }
     let counts = reader.searcher().count_words(&column)?;
     reader.check_settled()?;
-    word_counts::store(table, column.number, counts.turns, counts.lengths, counts.with);
+    word_counts::store(table, column.number, counts.turns, counts.lengths, &counts.with);
     Ok(())
 }

@@ -139,6 +139,10 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         "graph_kernel.add_policy(slice_policy,text)",
         Some("SELECT graph_kernel.add_policy('{\"max_nodes\": 1}', 'one')"),
     ),
+    (
+        "graph_kernel.add_word_counts(oid,integer,jsonb)",
+        Some("SELECT graph_kernel.add_word_counts(1, 1, '{}')"),
+    ),
     ("graph_kernel.announce_change()", None),
     (
         "graph_kernel.api_search(json,boolean)",
@@ -540,8 +544,8 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
     ),
     ("graph_kernel.slice_support(internal)", None),
     (
-        "graph_kernel.store_word_counts(oid,integer,bigint,bigint,jsonb)",
-        Some("SELECT graph_kernel.store_word_counts(1, 1, 1, 1, '{}')"),
+        "graph_kernel.store_word_totals(oid,integer,bigint,bigint)",
+        Some("SELECT graph_kernel.store_word_totals(1, 1, 1, 1)"),
     ),
     (
         "graph_kernel.tables_of(jsonb)",

@@ -30,6 +30,10 @@ const WITH_OTHER_RIGHTS: &[(&str, &str)] = &[
         "a trigger in C of the writer's rights: looks no name up but that of the next one, a member of the extension",
     ),
     (
+        "graph_kernel.add_word_counts(oid,integer,jsonb)",
+        "parsed at creation; holds the extension before it writes a private table",
+    ),
+    (
         "graph_kernel.announce_change()",
         "a trigger of the writer's rights, in C: it looks at the trigger's own relation",
     ),
@@ -74,7 +78,7 @@ const WITH_OTHER_RIGHTS: &[(&str, &str)] = &[
          and the private schema",
     ),
     (
-        "graph_kernel.store_word_counts(oid,integer,bigint,bigint,jsonb)",
+        "graph_kernel.store_word_totals(oid,integer,bigint,bigint)",
         "parsed at creation; holds the extension before it writes private tables",
     ),
     ("graph_kernel.unbind_recorder_table()", "parsed at creation; writes a private table"),

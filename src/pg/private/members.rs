@@ -2,7 +2,7 @@
 //! know who calls, which a function with definer's rights does not; one finishes a trigger's work. What they raise
 //! has no CONTEXT when it has gone through the library: it would name functions that are not the user's.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::ffi::{CStr, c_int};
 
 use kernel::json::canonical::json_text;
@@ -73,27 +73,36 @@ pub fn call_trigger(fired: &TriggerCall, name: &'static CStr) -> pgrx::Internal 
     }
 }
 
-/// Calls `graph_kernel.store_word_counts`.
+/// Calls `graph_kernel.store_word_totals`.
 ///
 /// Raises as [`call_for_caller`], and what the function raises.
-pub fn call_with_word_counts(
-    table: pg_sys::Oid,
-    column: i16,
-    turns: u64,
-    lexemes: u64,
-    with: &HashMap<String, u64>,
-) {
-    let types =
-        [pg_sys::OIDOID, pg_sys::INT4OID, pg_sys::INT8OID, pg_sys::INT8OID, pg_sys::JSONBOID];
-    let flinfo = member(c"store_word_counts", &types);
-    let values: [pg_sys::Datum; 5] = [
-        table.into(),
-        i32::from(column).into(),
-        (turns as i64).into(),
-        (lexemes as i64).into(),
-        JsonbText(json_text(with)).write(),
-    ];
-    // SAFETY: as in `call_for_caller`; the values are of the types that the function was looked up by.
+pub fn call_with_word_totals(table: pg_sys::Oid, column: i16, turns: u64, lexemes: u64) {
+    let types = [pg_sys::OIDOID, pg_sys::INT4OID, pg_sys::INT8OID, pg_sys::INT8OID];
+    let column = i32::from(column);
+    let values = [table.into(), column.into(), (turns as i64).into(), (lexemes as i64).into()];
+    // SAFETY: the values are of these types.
+    unsafe { call_with(c"store_word_totals", &types, &values) }
+}
+
+/// Calls `graph_kernel.add_word_counts`.
+///
+/// Raises as [`call_for_caller`], and what the function raises.
+pub fn call_with_word_counts(table: pg_sys::Oid, column: i16, with: &BTreeMap<&str, u64>) {
+    let types = [pg_sys::OIDOID, pg_sys::INT4OID, pg_sys::JSONBOID];
+    let with = JsonbText(json_text(with)).write();
+    // SAFETY: the values are of these types.
+    unsafe {
+        call_with(c"add_word_counts", &types, &[table.into(), i32::from(column).into(), with])
+    }
+}
+
+/// Calls a function of the private schema that returns nothing.
+///
+/// # Safety
+/// The values are of these types, and none is NULL.
+unsafe fn call_with(name: &'static CStr, types: &[pg_sys::Oid], values: &[pg_sys::Datum]) {
+    let flinfo = member(name, types);
+    // SAFETY: as in `call`; that the values are of the types is guaranteed by the caller.
     unsafe {
         let size = std::mem::offset_of!(pg_sys::FunctionCallInfoBaseData, args)
             + values.len() * size_of::<pg_sys::NullableDatum>();
@@ -101,8 +110,8 @@ pub fn call_with_word_counts(
         (*call).flinfo = flinfo;
         (*call).nargs = values.len() as i16;
         let to = (*call).args.as_mut_ptr();
-        for (number, value) in values.into_iter().enumerate() {
-            to.add(number).write(pg_sys::NullableDatum { value, isnull: false });
+        for (number, value) in values.iter().enumerate() {
+            to.add(number).write(pg_sys::NullableDatum { value: *value, isnull: false });
         }
         result_of(call);
     }

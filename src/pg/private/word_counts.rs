@@ -1,11 +1,11 @@
 //! How many turns have each lexeme, as it was counted last.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use kernel::retrieval::words::Corpus;
 use pgrx::pg_sys;
 
-use crate::pg::private::members::call_with_word_counts;
+use crate::pg::private::members::{call_with_word_counts, call_with_word_totals};
 use crate::pg::private::private_table::{Key, PrivateTable};
 
 const TOTALS: PrivateTable = PrivateTable {
@@ -23,6 +23,9 @@ const COUNTS: PrivateTable = PrivateTable {
     name: c"word_counts",
     columns: &[pg_sys::OIDOID, pg_sys::INT4OID, pg_sys::TEXTOID, pg_sys::INT8OID],
 };
+
+/// How many bytes of lexemes are given to the database at once.
+const PART_BYTES: usize = 4 << 20;
 
 /// What is known of the turns of this table that have words in this column; `None` before they were counted.
 pub fn corpus(table: pg_sys::Oid, column: i16) -> Option<Corpus> {
@@ -55,8 +58,18 @@ pub fn store(
     column: i16,
     turns: u64,
     lexemes: u64,
-    with: HashMap<String, u64>,
+    with: &HashMap<String, u64>,
 ) {
-    let with: HashMap<String, u64> = with.into_iter().filter(|(_, turns)| *turns > 1).collect();
-    call_with_word_counts(table, column, turns, lexemes, &with);
+    call_with_word_totals(table, column, turns, lexemes);
+    // In parts, as a jsonb has room for 256 MiB.
+    let (mut part, mut bytes) = (BTreeMap::new(), 0);
+    for (lexeme, turns) in with.iter().filter(|(_, turns)| **turns > 1) {
+        part.insert(lexeme.as_str(), *turns);
+        bytes += lexeme.len();
+        if bytes > PART_BYTES {
+            call_with_word_counts(table, column, &std::mem::take(&mut part));
+            bytes = 0;
+        }
+    }
+    call_with_word_counts(table, column, &part);
 }

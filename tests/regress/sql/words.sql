@@ -70,7 +70,7 @@ GRANT USAGE ON SCHEMA worded TO worded_reader;
 GRANT SELECT ON ALL TABLES IN SCHEMA worded TO worded_reader;
 SET ROLE worded_reader;
 SELECT call, e.code, e.message FROM unnest(ARRAY['CALL graph_kernel.refresh_words()', 'CALL graph_kernel.refresh_words(''none'')', 'SELECT FROM graph_kernel.word_counts', 'SELECT FROM graph_kernel.word_totals',
-    'SELECT graph_kernel.store_word_counts(1, 1, 1, 1, ''{}'')']) WITH ORDINALITY AS c (call), test_error(call) AS e ORDER BY ordinality;
+    'SELECT graph_kernel.store_word_totals(1, 1, 1, 1)', 'SELECT graph_kernel.add_word_counts(1, 1, ''{}'')']) WITH ORDINALITY AS c (call), test_error(call) AS e ORDER BY ordinality;
 -- Who may not read the words may not search by them.
 RESET ROLE;
 REVOKE SELECT ON worded.memory_turns FROM worded_reader;
@@ -100,6 +100,12 @@ CALL graph_kernel.refresh_words();
 SET ROLE worded_reader;
 SELECT count(*) AS rows, (SELECT count(*) FROM before) AS before FROM before JOIN graph_search(NULL, 'apple cherry w3', 1000) USING (turn_id, strength, words);
 RESET ROLE;
+-- More lexemes than are given to the database at once: 50 pairs of turns, each with 50 of 1920 bytes.
+INSERT INTO worded.memory_turns (id, content_text)
+SELECT turn(1000 + n), (SELECT string_agg(repeat(translate(md5(format('%s %s', n / 2, k)), '0123456789', 'ghijklmnop'), 60), ' ') FROM generate_series(1, 50) AS k)
+FROM generate_series(0, 99) AS n;
+CALL graph_kernel.refresh_words();
+SELECT count(*), min(turn_count), max(turn_count), sum(octet_length(lexeme)) AS bytes FROM graph_kernel.word_counts WHERE octet_length(lexeme) > 1000;
 -- Row security that is forced on the owner would leave the counts of what he may see.
 ALTER TABLE worded.memory_turns FORCE ROW LEVEL SECURITY, OWNER TO worded_reader;
 SET ROLE worded_reader;
