@@ -521,6 +521,31 @@ fn calls_and_results_are_told_by_more_than_their_types() {
     assert!(messages.to_string().contains("typed"), "{messages}");
 }
 
+/// Ollama's calls have no ids, and its results name the tool.
+#[test]
+fn calls_without_ids_are_answered_by_their_names() {
+    let call = |name: &str| json!({"function": {"name": name, "arguments": {"of": name}}});
+    for key in ["tool_name", "name"] {
+        let result =
+            |name: &str| json!({"role": "tool", key: name, "content": format!("{name} ran")});
+        let turns = [
+            (
+                Part::Line,
+                Role::Assistant,
+                json!({"role": "assistant", "content": "", "tool_calls": [call("a"), call("b")]}),
+            ),
+            (Part::Line, Role::Tool, result("b")),
+            (Part::Line, Role::Tool, result("a")),
+            (Part::Anchor, Role::Assistant, json!({"role": "assistant", "content": "Done."})),
+        ];
+        let messages = &rendered(&turns, ProviderFormat::OpenAi)["messages"];
+        let of_tools =
+            messages.as_array().unwrap().iter().filter(|message| message["role"] == "tool");
+        let texts: Vec<_> = of_tools.map(|message| message["content"].as_str().unwrap()).collect();
+        assert_eq!(texts, ["a ran", "b ran"], "{messages}");
+    }
+}
+
 /// LangChain puts a provider's block that it has no form for into `non_standard`; what a program calls is a call.
 #[test]
 fn blocks_in_non_standard_blocks_are_read_in_their_place() {

@@ -48,9 +48,9 @@ const ENDED: [&str; 3] = ["output-available", "output-error", "output-denied"];
 const FAILED: [&str; 4] = ["OUTCOME_FAILED", "OUTCOME_DEADLINE_EXCEEDED", "failed", "denied"];
 
 impl Reader<'_> {
-    /// A call, and its result where it has one. By its name where that may stand for an id. What has no id, no name and
+    /// A call, and its result where it has one. Its name stands for an id that it has not. What has no id, no name and
     /// no arguments is not a call.
-    pub(super) fn call<'a>(&self, outer: Fields<'a>, by_name: bool) -> Blocks<'a> {
+    pub(super) fn call<'a>(&self, outer: Fields<'a>) -> Blocks<'a> {
         let middle = outer.first_object(&INNER).unwrap_or(outer);
         // What LibreChat stores of OpenAI's assistants.
         let interpreter = middle.object(CODE_INTERPRETER);
@@ -73,7 +73,7 @@ impl Reader<'_> {
         let arguments = inner.first(&ARGUMENTS).or_else(|| outer.first(&ARGUMENTS[..3]));
         let id = id(&IDS).or_else(|| id(&["id", "itemId"]));
         let is_call = id.is_some() || name.is_some() || arguments.is_some();
-        let id = id.or_else(|| CallId::name(name.filter(|_| by_name)));
+        let id = id.or_else(|| CallId::name(name));
         let call = Block::Call(Call {
             id: id.clone(),
             name: name.unwrap_or_default().into(),
@@ -99,7 +99,7 @@ impl Reader<'_> {
         let items = items.iter().filter(|item| is_filled(item));
         items
             .flat_map(|json| match Fields::of(json) {
-                Some(call) => self.call(call, false),
+                Some(call) => self.call(call),
                 // A list that is stored as a text.
                 None if as_text(json).is_some_and(|text| text.trim() == "[]") => Vec::new(),
                 None => vec![Block::Other(Other { json })],

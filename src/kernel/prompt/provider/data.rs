@@ -38,8 +38,16 @@ const MARKS: [&str; 12] = [
 const KINDS: [&str; 6] = ["format", "source_type", "detail", "kind", "extras", "citations"];
 
 /// What the result of a server of the Model Context Protocol has beside its content.
-const MCP_KEYS: [&str; 7] =
-    ["content", "isError", "is_error", "structuredContent", "structured_content", "_meta", "meta"];
+const MCP_KEYS: [&str; 8] = [
+    "content",
+    "isError",
+    "is_error",
+    "structuredContent",
+    "structured_content",
+    "resultType",
+    "_meta",
+    "meta",
+];
 
 /// Keys that messages and blocks have in all forms, where false says nothing.
 const FORM_KEYS: [&[&str]; 12] = [

@@ -320,7 +320,7 @@ impl<'c> Reader<'c> {
         Self::add_calls(&mut said, calls("tool_calls"), by);
         Self::add_calls(&mut said, calls("invalid_tool_calls"), by);
         let call = body.object("function_call").or_else(|| kwargs?.object("function_call"));
-        if let Some(call) = call.map(|call| self.call(call, true))
+        if let Some(call) = call.map(|call| self.call(call))
             && let Some(Block::Call(first)) = call.first()
             && !self.has_call(&said, first, by)
         {
@@ -404,7 +404,7 @@ impl<'c> Reader<'c> {
                     None => return self.content(text, by),
                 },
             },
-            Form::Call => Some(self.call(block, false)).filter(|call| !call.is_empty())?,
+            Form::Call => Some(self.call(block)).filter(|call| !call.is_empty())?,
             Form::Result if is_of_no_call(block) => {
                 let content = block.get("content")?;
                 let is_data = matches!(content, JsonValue::Array(items) if !has_known(items));
@@ -445,7 +445,7 @@ impl<'c> Reader<'c> {
             blocks.push(Block::Text(self.indented(&name).into()));
         }
         if let Some(call) = block.first_object(&CALL_KEYS) {
-            blocks.extend(self.call(call, true));
+            blocks.extend(self.call(call));
         }
         if let Some(result) = block.first_object(&RESULT_KEYS) {
             let id = result.id(&IDS).or_else(|| result.id(&["id"]));
@@ -579,8 +579,8 @@ pub(super) fn message_of<'a>(object: Fields<'a>, is_in_list: bool) -> Option<Mes
     Some(Message { role, body: inner.0 })
 }
 
-/// What a message is the result of: one of a tool's that names a call, or one of a user's or of nobody that has
-/// `tool_call_id`; but not where its content has results that name their calls.
+/// What a message is the result of: one of a tool's that names a call or itself, or one of a user's or of nobody that
+/// has `tool_call_id`; but not where its content has results that name their calls.
 fn answers<'a>(message: &Message<'a>) -> Option<CallId<'a>> {
     let body = Fields(message.body);
     let role = message.role.or_else(|| body.text("role"));
@@ -597,10 +597,10 @@ fn answers<'a>(message: &Message<'a>) -> Option<CallId<'a>> {
     if contents.flatten().any(is_named) {
         return None;
     }
-    let is_function = role.is_some_and(|role| role.eq_ignore_ascii_case("function"));
+    let is_tools = role.is_some_and(|role| role_name(role) == Role::Tool.name());
     let kwargs = body.object("additional_kwargs");
     let id = body.id(keys).or_else(|| kwargs?.id(keys));
-    id.or_else(|| CallId::name(body.text("name").filter(|_| is_function)))
+    id.or_else(|| CallId::name(body.first_text(&NAMES).filter(|_| is_tools)))
 }
 
 /// Whether an object is a call or a result by its type, whatever else it has. Some applications write the type of its
