@@ -521,11 +521,14 @@ fn calls_and_results_are_told_by_more_than_their_types() {
     assert!(messages.to_string().contains("typed"), "{messages}");
 }
 
-/// Ollama's calls have no ids, and its results name the tool.
+/// Ollama's calls may have no ids, and its results name the tool alone.
 #[test]
 fn calls_without_ids_are_answered_by_their_names() {
-    let call = |name: &str| json!({"function": {"name": name, "arguments": {"of": name}}});
-    for key in ["tool_name", "name"] {
+    for (key, id) in [("tool_name", None), ("name", None), ("tool_name", Some("call_"))] {
+        let call = |name: &str| {
+            let id = id.map(|id| format!("{id}{name}"));
+            json!({"id": id, "function": {"name": name, "arguments": {"of": name}}})
+        };
         let result =
             |name: &str| json!({"role": "tool", key: name, "content": format!("{name} ran")});
         let turns = [
@@ -544,6 +547,40 @@ fn calls_without_ids_are_answered_by_their_names() {
         let texts: Vec<_> = of_tools.map(|message| message["content"].as_str().unwrap()).collect();
         assert_eq!(texts, ["a ran", "b ran"], "{messages}");
     }
+}
+
+/// A result that stands with its call is that call's, though an earlier one of the same name has none.
+#[test]
+fn results_with_calls_without_ids_are_of_these() {
+    let call = |of: u8| json!({"type": "function_call", "name": "f", "arguments": {"of": of}});
+    let mut answered = call(2);
+    answered["output"] = json!("of 2");
+    for payloads in
+        [vec![json!([call(1), answered, call(3)])], vec![json!([call(1)]), json!([answered])]]
+    {
+        let turns: Vec<_> =
+            payloads.into_iter().map(|payload| (Part::Line, Role::Assistant, payload)).collect();
+        let messages = &rendered(&turns, ProviderFormat::OpenAi)["messages"];
+        let messages = messages.as_array().unwrap();
+        let calls = messages.iter().flat_map(|message| message["tool_calls"].as_array()).flatten();
+        let of_2 = calls
+            .into_iter()
+            .find(|call| call["function"]["arguments"].to_string().contains('2'))
+            .unwrap();
+        let result = messages.iter().find(|message| message["content"] == "of 2").unwrap();
+        assert_eq!(result["tool_call_id"], of_2["id"], "{messages:?}");
+    }
+}
+
+/// Those of one name and without ids stay apart.
+#[test]
+fn calls_of_one_name_in_two_lists_are_two() {
+    let message = json!({"type": "ai", "content": "",
+        "tool_calls": [{"name": "f", "args": {"of": 1}, "id": null}],
+        "invalid_tool_calls": [{"name": "f", "args": "{of: 2", "id": null}]});
+    let messages =
+        &rendered(&[(Part::Anchor, Role::Assistant, message)], ProviderFormat::OpenAi)["messages"];
+    assert_eq!(messages[1]["tool_calls"].as_array().map(Vec::len), Some(2), "{messages}");
 }
 
 /// LangChain puts a provider's block that it has no form for into `non_standard`; what a program calls is a call.

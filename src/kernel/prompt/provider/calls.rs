@@ -48,7 +48,7 @@ const ENDED: [&str; 3] = ["output-available", "output-error", "output-denied"];
 const FAILED: [&str; 4] = ["OUTCOME_FAILED", "OUTCOME_DEADLINE_EXCEEDED", "failed", "denied"];
 
 impl Reader<'_> {
-    /// A call, and its result where it has one. Its name stands for an id that it has not. What has no id, no name and
+    /// A call, and its result where it has one. Without one, its name stands for an id that it has not. What has no id, no name and
     /// no arguments is not a call.
     pub(super) fn call<'a>(&self, outer: Fields<'a>) -> Blocks<'a> {
         let middle = outer.first_object(&INNER).unwrap_or(outer);
@@ -73,12 +73,6 @@ impl Reader<'_> {
         let arguments = inner.first(&ARGUMENTS).or_else(|| outer.first(&ARGUMENTS[..3]));
         let id = id(&IDS).or_else(|| id(&["id", "itemId"]));
         let is_call = id.is_some() || name.is_some() || arguments.is_some();
-        let id = id.or_else(|| CallId::name(name));
-        let call = Block::Call(Call {
-            id: id.clone(),
-            name: name.unwrap_or_default().into(),
-            arguments: Arguments::of(arguments),
-        });
         let has_result = objects.iter().any(|object| {
             object.0.first(&RESULTS_OF_CALLS).is_some()
                 || object.first(&ERRORS).is_some_and(is_error)
@@ -86,7 +80,20 @@ impl Reader<'_> {
                 || object.text("state").is_some_and(|state| ENDED.contains(&state))
                 || denied(*object).is_some()
         });
-        let result = has_result.then(|| self.result(&objects, &RESULTS_OF_CALLS, id));
+        let mut result = has_result.then(|| self.result(&objects, &RESULTS_OF_CALLS, id.clone()));
+        let id = id.or_else(|| match &result {
+            // Any other of this name gives a blank one its text.
+            Some(Block::Result(result)) if !result.is_blank => Some(CallId::of_stored(outer)),
+            _ => CallId::name(name),
+        });
+        if let Some(Block::Result(result)) = &mut result {
+            result.call.clone_from(&id);
+        }
+        let call = Block::Call(Call {
+            id,
+            name: name.unwrap_or_default().into(),
+            arguments: Arguments::of(arguments),
+        });
         is_call.then_some(call).into_iter().chain(result).collect()
     }
 
@@ -166,10 +173,12 @@ impl Reader<'_> {
         let mut answered: HashSet<CallId<'a>> = HashSet::new();
         for (place, said) in said.iter().enumerate() {
             match &said.block {
-                Block::Call(Call { id: Some(id), .. }) if said.by.name == by.name => {
+                Block::Call(Call { id: Some(id @ CallId::Id(_)), .. })
+                    if said.by.name == by.name =>
+                {
                     places.entry(id.clone()).or_default().push_back(place);
                 }
-                Block::Result(CallResult { call: Some(id), .. })
+                Block::Result(CallResult { call: Some(id @ CallId::Id(_)), .. })
                     if [by.name, Role::Tool.name()].contains(&said.by.name) =>
                 {
                     answered.insert(id.clone());

@@ -49,16 +49,18 @@ pub(super) fn pairs<'a>(
         parents[*child].push(*parent);
     }
     let mut known: HashSet<(&CallId<'a>, &str)> = HashSet::new();
-    // A blank one that stands with its call gives way to any other.
-    let passes = [
-        (Role::Tool, &[false, true][..]),
-        (Role::Assistant, &[false]),
-        (Role::Assistant, &[true]),
-        (Role::User, &[false, true]),
+    // A blank one that stands with its call gives way to any other; a name that stands for an id, to ids.
+    let passes: [(Role, &[bool], bool); 6] = [
+        (Role::Tool, &[false, true], false),
+        (Role::Assistant, &[false], false),
+        (Role::Assistant, &[true], false),
+        (Role::User, &[false, true], false),
+        (Role::Tool, &[false, true], true),
+        (Role::Assistant, &[false, true], true),
     ];
-    for (role, blank) in passes {
+    for (role, blank, by_name) in passes {
         // The calls by their ids: of each message one after the other.
-        let mut open: HashMap<&CallId<'a>, Vec<Unanswered<'_>>> = HashMap::new();
+        let mut open: HashMap<Key<'_, 'a>, Vec<Unanswered<'_>>> = HashMap::new();
         for (place, (message, blocks)) in entries.iter().enumerate() {
             if message.part == Part::Recalled {
                 continue;
@@ -68,22 +70,25 @@ pub(super) fn pairs<'a>(
                 interrupts.item();
                 let at = (place, number);
                 if let Some(call) = call_of(block, message.role)
+                    && let Some(key) = Key::of_call(block, call.id, by_name)
                     && !pairs.answers.contains_key(&at)
                     && !pairs.used.contains(&at)
                 {
                     let is_stored = role == Role::Tool && pairs.stored.contains(&at);
-                    Unanswered::add(open.entry(call.id).or_default(), at, call.by, is_stored);
+                    Unanswered::add(open.entry(key).or_default(), at, call.by, is_stored);
                 }
                 let Block::Result(result) = block else { continue };
                 if message.role != role
                     || !blank.contains(&result.is_blank)
                     || pairs.quoted.contains(&at)
+                    || pairs.answering.contains(&at)
                 {
                     continue;
                 }
                 let Some(id) = &result.call else { continue };
+                let Some(key) = Key::of_result(id, by_name) else { continue };
                 let is_guessed = role == Role::User && matches!(id, CallId::Name(_));
-                let found = open.get_mut(id).filter(|_| !is_guessed).and_then(|calls| {
+                let found = open.get_mut(&key).filter(|_| !is_guessed).and_then(|calls| {
                     let reached = calls.iter().rposition(|calls| {
                         interrupts.item();
                         line.has(calls.place, &parents, entries, &interrupts)
@@ -115,6 +120,32 @@ pub(super) fn pairs<'a>(
         }
     }
     pairs
+}
+
+/// What a call and its result have in common.
+#[derive(PartialEq, Eq, Hash)]
+enum Key<'b, 'a> {
+    Own(&'b CallId<'a>),
+    /// The name of a call that has an id, where the result says the name alone, as Ollama's does.
+    Name(&'b str),
+}
+
+impl<'b, 'a> Key<'b, 'a> {
+    fn of_call(block: &'b Block<'a>, id: &'b CallId<'a>, by_name: bool) -> Option<Self> {
+        match (block, id) {
+            _ if !by_name => Some(Key::Own(id)),
+            (Block::Call(call), CallId::Id(_)) => Some(Key::Name(&call.name)),
+            _ => None,
+        }
+    }
+
+    fn of_result(id: &'b CallId<'a>, by_name: bool) -> Option<Self> {
+        match id {
+            _ if !by_name => Some(Key::Own(id)),
+            CallId::Name(name) => Some(Key::Name(name)),
+            _ => None,
+        }
+    }
 }
 
 /// A call by its id, with its speaker where it is sent as a text.

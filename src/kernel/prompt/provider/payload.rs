@@ -5,7 +5,9 @@ use std::borrow::Cow;
 use crate::graph::turn::Role;
 use crate::json::{JsonError, JsonLimits, JsonReader, JsonValue, compact_text, jsonb_text};
 use crate::messages::MAX_MESSAGE_BYTES;
+use crate::messages::message::Entries;
 use crate::prompt::provider::PromptMessage;
+use crate::prompt::provider::fields::Fields;
 use crate::prompt::provider::forms::{Beside, Reader, text_of};
 use crate::prompt::provider::other::Other;
 use crate::prompt::provider::sequence::{indented, tool_name};
@@ -16,11 +18,18 @@ pub(super) enum CallId<'a> {
     Id(Cow<'a, str>),
     /// The name of what is called, in forms that have no ids.
     Name(Cow<'a, str>),
+    /// The address of a call without an id that its result stands with: no other call has it.
+    Stored(usize),
 }
 
 impl<'a> CallId<'a> {
     pub(super) fn id(id: Option<&'a str>) -> Option<Self> {
         id.filter(|id| !id.trim().is_empty()).map(|id| CallId::Id(id.into()))
+    }
+
+    pub(super) fn of_stored(call: Fields<'a>) -> Self {
+        let Fields(Entries(entries)) = call;
+        CallId::Stored(entries.as_ptr().addr())
     }
 
     pub(super) fn name(name: Option<&'a str>) -> Option<Self> {

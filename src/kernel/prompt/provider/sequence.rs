@@ -248,7 +248,7 @@ impl<'a> Sequence<'a, '_> {
                     }
                     let id = match &call.id {
                         Some(CallId::Id(id) | CallId::Name(id)) => self.new_id(id),
-                        None => self.new_id(""),
+                        Some(CallId::Stored(_)) | None => self.new_id(""),
                     };
                     let name = tool_name(&call.name);
                     results.push(answered(id.clone(), name.clone(), answer));
