@@ -81,9 +81,20 @@ BEGIN
                array_agg(DISTINCT p.argument) FILTER (WHERE p.argument IS NOT NULL) AS held
         FROM (SELECT p.oid, true AS is_bound, p.is_written, c.argument
               FROM part AS p LEFT JOIN unnest(bound_columns) AS c (argument) ON true
-              -- Who writes a partition is asked by what refers to its ancestors.
-              UNION ALL SELECT a.relid, true, false, NULL
-                        FROM bound AS b CROSS JOIN LATERAL pg_partition_ancestors(b.oid) AS a WHERE a.relid <> b.oid
+              -- What a bound column is generated from decides what is in it.
+              UNION ALL SELECT p.oid, true, p.is_written, replace(a.attname, E'\\', E'\\\\')::bytea
+                        FROM part AS p
+                        JOIN pg_attribute AS c ON c.attrelid = p.oid AND c.attgenerated <> ''
+                         AND replace(c.attname, E'\\', E'\\\\')::bytea = ANY (bound_columns)
+                        JOIN pg_attrdef AS g ON g.adrelid = c.attrelid AND g.adnum = c.attnum
+                        JOIN pg_depend AS d ON d.classid = 'pg_attrdef'::regclass AND d.objid = g.oid
+                         AND d.refclassid = 'pg_class'::regclass AND d.refobjid = p.oid AND d.refobjsubid <> c.attnum
+                        JOIN pg_attribute AS a ON a.attrelid = p.oid AND a.attnum = d.refobjsubid AND a.attnum > 0
+              -- Who writes a partition is asked by what refers to its ancestors, and runs their triggers of statements.
+              UNION ALL SELECT a.relid, b.is_bound, false, NULL
+                        FROM (SELECT b.oid, true AS is_bound FROM bound AS b
+                              UNION SELECT g.place, false FROM promoting AS g) AS b
+                        CROSS JOIN LATERAL pg_partition_ancestors(b.oid) AS a WHERE a.relid <> b.oid
               -- The columns of a partition's trigger are those of its ancestor's.
               UNION ALL SELECT g.place, false, false, c.name
                         FROM (SELECT g.place, bool_or(g.is_of_parent) AS is_part
