@@ -7,6 +7,7 @@ LANGUAGE plpgsql STABLE STRICT
 SET search_path = pg_catalog, pg_temp SET jit = off
 AS $$
 DECLARE
+    trusted oid[] := graph_kernel.trusted_owners(check_promotion.name);
     superusers oid[] := ARRAY(SELECT r.oid FROM pg_roles AS r WHERE r.rolsuper);
     -- The columns that the mapping names, and the words of its expressions, which may be columns; then the arguments of
     -- the trigger that keeps the hashes: as bytes.
@@ -42,7 +43,7 @@ BEGIN
                WHEN g.name IS NULL THEN NULL
                -- Any ALTER TABLE computes constants of a partition key, as whoever follows the hint.
                WHEN (r.relkind = 'p' OR r.relispartition)
-                AND r.relowner <> ALL (graph_kernel.trusted_owners(check_promotion.name)) THEN NULL
+                AND r.relowner <> ALL (trusted) THEN NULL
                WHEN g.bad_arguments <> '{}' AND NOT g.is_of_parent THEN
                    format('SELECT pg_catalog.pg_get_triggerdef(g.oid) FROM pg_catalog.pg_trigger AS g WHERE g.tgrelid'
                           ' OPERATOR(pg_catalog.=) %L::pg_catalog.regclass AND g.tgname OPERATOR(pg_catalog.=) %L;'
@@ -158,10 +159,16 @@ BEGIN
                                    WHERE w.oid <> 'pg_trigger_depth()'::regprocedure
                                      AND (w.provolatile <> 'i' OR w.proname = 'satisfies_hash_partition'
                                           OR w.proowner <> p.relowner AND w.proowner <> ALL (superusers)))
-                        OR EXISTS (SELECT FROM pg_depend AS d JOIN pg_type AS t ON t.oid = d.refobjid
+                        -- What a type is made of may be another's: of users' types only enumerations, base types and
+                        -- domains over the server's own are made of nothing else.
+                        OR EXISTS (SELECT FROM pg_depend AS d JOIN pg_type AS u ON u.oid = d.refobjid
+                                   JOIN pg_type AS t
+                                     ON t.oid = CASE WHEN u.typcategory = 'A' THEN u.typelem ELSE u.oid END
                                    WHERE d.classid = 'pg_trigger'::regclass AND d.objid = g.oid
                                      AND d.refclassid = 'pg_type'::regclass
-                                     AND t.typowner <> p.relowner AND t.typowner <> ALL (superusers))
+                                     AND (t.typowner <> p.relowner AND t.typowner <> ALL (superusers)
+                                          OR t.typtype NOT IN ('b', 'e')
+                                         AND NOT (t.typtype = 'd' AND t.typbasetype < 16384)))
                           THEN 'with WHEN'
                       WHEN p.is_written THEN 'on a table that needs none'
                       WHEN p.is_bound AND g.oid IN (SELECT w.guard FROM promoting AS w) THEN 'that promotes'
@@ -204,7 +211,7 @@ BEGIN
         -- Each child repeats it: a command with a longer one is not given.
         SELECT t.guard, t.place, t.name, t.call, t.is_trusted
         FROM (SELECT g.guard, g.place, g.name, CASE WHEN octet_length(g.call) <= 4096 THEN g.call END AS call,
-                     r.relowner = ANY (graph_kernel.trusted_owners(check_promotion.name)) AS is_trusted,
+                     r.relowner = ANY (trusted) AS is_trusted,
                      row_number() OVER (PARTITION BY g.place ORDER BY g.name) AS position
               FROM graph_kernel.promoting_triggers() AS g JOIN pg_class AS r ON r.oid = g.place
               WHERE g.bad_arguments = '{}') AS t
@@ -216,8 +223,10 @@ BEGIN
         SELECT d.top, h.inhrelid, true FROM descendant AS d JOIN pg_inherits AS h ON h.inhparent = d.child
         WHERE d.is_trusted
     ), bare AS (
-        -- A foreign table takes no such trigger.
-        SELECT o.guard, o.name, d.child::regclass AS place, CASE WHEN r.relkind IN ('r', 'p') THEN o.call END AS call
+        -- A foreign table takes no such trigger; of partitions the same is true as above.
+        SELECT o.guard, o.name, d.child::regclass AS place,
+               CASE WHEN r.relkind IN ('r', 'p') AND (NOT (r.relkind = 'p' OR r.relispartition)
+                                                      OR r.relowner = ANY (trusted)) THEN o.call END AS call
         FROM descendant AS d JOIN pg_class AS r ON r.oid = d.child
         CROSS JOIN LATERAL (
             SELECT o.guard, o.name, o.call

@@ -134,6 +134,7 @@ impl Reader<'_> {
         if let Some(content @ JsonValue::Array(items)) = object.0.get("content")
             && type_of(object.0).is_none()
             && !has_others(object, &[&MCP_KEYS, &IDS])
+            && object.text("resultType").is_none_or(|kind| kind == "complete")
             && items.iter().all(|item| self.block_text(item).is_some())
         {
             let text = self.result_text(content);

@@ -47,7 +47,7 @@ pub(super) fn form_of(kind: &str) -> Option<Form> {
     Some(match kind {
         // Anthropic's `compaction` has a summary of earlier messages, OpenAI's has no text.
         "text" | "input_text" | "output_text" | "refusal" | "user-prompt" | "system-prompt"
-        | "speech" | "compaction" => Form::Text,
+        | "compaction" => Form::Text,
         "thinking" | "redacted_thinking" => Form::Thought,
         "reasoning" | "redacted-reasoning" | "reasoning_content" | "reasoning_text"
         | "summary_text" | "think" | "step-start" | "source" | "source-url" | "source-document"
@@ -65,6 +65,7 @@ pub(super) fn form_of(kind: &str) -> Option<Form> {
         | "audio-url"
         | "input_audio"
         | "output_audio"
+        | "speech"
         | "video"
         | "video_url"
         | "video-url"
@@ -98,7 +99,7 @@ pub(super) fn form_of(kind: &str) -> Option<Form> {
 }
 
 /// The keys of the texts of blocks, in all forms.
-const TEXTS: [&str; 4] = ["text", "refusal", "transcript", "content"];
+const TEXTS: [&str; 3] = ["text", "refusal", "content"];
 /// Those of the results that are messages.
 const RESULTS_OF_MESSAGES: [&str; 8] =
     ["content", "blocks", "parts", "output", "result", "response", "text", "outputs"];
