@@ -48,8 +48,8 @@ const ENDED: [&str; 3] = ["output-available", "output-error", "output-denied"];
 const FAILED: [&str; 4] = ["OUTCOME_FAILED", "OUTCOME_DEADLINE_EXCEEDED", "failed", "denied"];
 
 impl Reader<'_> {
-    /// A call, and its result where it has one. Without one, its name stands for an id that it has not. What has no id, no name and
-    /// no arguments is not a call.
+    /// A call, and its result where it has one. Without one, its name stands for an id that it has not. What has no id,
+    /// no name and no arguments is not a call.
     pub(super) fn call<'a>(&self, outer: Fields<'a>) -> Blocks<'a> {
         let middle = outer.first_object(&INNER).unwrap_or(outer);
         // What LibreChat stores of OpenAI's assistants.
