@@ -163,7 +163,8 @@ BEGIN
                         -- domains over the server's own are made of nothing else.
                         OR EXISTS (SELECT FROM pg_depend AS d JOIN pg_type AS u ON u.oid = d.refobjid
                                    JOIN pg_type AS t
-                                     ON t.oid = CASE WHEN u.typcategory = 'A' THEN u.typelem ELSE u.oid END
+                                     ON t.oid = CASE WHEN u.typtype = 'b' AND u.typelem <> 0 THEN u.typelem
+                                                     ELSE u.oid END
                                    WHERE d.classid = 'pg_trigger'::regclass AND d.objid = g.oid
                                      AND d.refclassid = 'pg_type'::regclass
                                      AND (t.typowner <> p.relowner AND t.typowner <> ALL (superusers)

@@ -195,6 +195,7 @@ CREATE FUNCTION regress_theirs.equal(text, text) RETURNS boolean LANGUAGE sql IM
 CREATE OPERATOR regress_theirs.=== (FUNCTION = regress_theirs.equal, LEFTARG = text, RIGHTARG = text);
 CREATE VIEW regress_theirs.seen AS SELECT regress_theirs.calls();
 CREATE DOMAIN regress_theirs.checked AS text CHECK (regress_theirs.calls());
+CREATE DOMAIN regress_theirs.checked_list AS text[] CHECK (regress_theirs.calls());
 RESET ROLE;
 CREATE TYPE made_of_theirs AS (checked regress_theirs.checked);
 CREATE TYPE enumerated AS ENUM ('x', 'y');
@@ -203,6 +204,7 @@ CREATE TRIGGER a_function BEFORE UPDATE ON slice_store FOR EACH ROW WHEN (regres
 CREATE TRIGGER b_function BEFORE UPDATE ON memory_turns FOR EACH ROW WHEN (regress_theirs.calls()) EXECUTE FUNCTION suppress_redundant_updates_trigger();
 CREATE TRIGGER c_operator BEFORE UPDATE ON atoms FOR EACH ROW WHEN (NEW.statement OPERATOR(regress_theirs.===) 'x') EXECUTE FUNCTION suppress_redundant_updates_trigger();
 CREATE TRIGGER d_domain BEFORE UPDATE ON atoms FOR EACH ROW WHEN (NEW.statement::regress_theirs.checked <> 'x') EXECUTE FUNCTION suppress_redundant_updates_trigger();
+CREATE TRIGGER d_list BEFORE UPDATE ON atoms FOR EACH ROW WHEN (NEW.statement::regress_theirs.checked_list IS NULL) EXECUTE FUNCTION suppress_redundant_updates_trigger();
 CREATE TRIGGER d_row BEFORE UPDATE ON atoms FOR EACH ROW WHEN (NEW.statement::made_of_theirs IS NULL) EXECUTE FUNCTION suppress_redundant_updates_trigger();
 CREATE TRIGGER e_given BEFORE UPDATE ON memory_turns FOR EACH ROW WHEN (query_to_xml('SELECT regress_theirs.calls()', true, true, '') IS NOT NULL) EXECUTE FUNCTION suppress_redundant_updates_trigger();
 CREATE TRIGGER f_seen BEFORE UPDATE ON memory_turns FOR EACH ROW WHEN (table_to_xml('regress_theirs.seen', true, true, '') IS NOT NULL) EXECUTE FUNCTION set_column('summary');
