@@ -572,6 +572,27 @@ fn results_with_calls_without_ids_are_of_these() {
     }
 }
 
+/// A user's turn between them may hold a call of that name, which can be guessed: it takes no result.
+#[test]
+fn calls_of_users_take_no_result_by_name() {
+    for (of_user, id) in
+        [(None, None), (None, Some("c")), (Some("u"), None), (Some("u"), Some("c"))]
+    {
+        let call = |id: Option<&str>| json!({"type": "function_call", "call_id": id, "name": "f", "arguments": "{}"});
+        let turns = [
+            (Part::Line, Role::Assistant, json!([call(id)])),
+            (Part::Line, Role::User, json!([{"type": "text", "text": "Well?"}, call(of_user)])),
+            (Part::Line, Role::Tool, json!({"role": "tool", "tool_name": "f", "content": "ran"})),
+            (Part::Anchor, Role::Assistant, json!({"role": "assistant", "content": "Done."})),
+        ];
+        let messages = &rendered(&turns, ProviderFormat::OpenAi)["messages"];
+        let of_tools =
+            messages.as_array().unwrap().iter().filter(|message| message["role"] == "tool");
+        let texts: Vec<_> = of_tools.map(|message| message["content"].as_str().unwrap()).collect();
+        assert_eq!(texts, ["ran"], "{messages}");
+    }
+}
+
 /// Those of one name and without ids stay apart.
 #[test]
 fn calls_of_one_name_in_two_lists_are_two() {

@@ -31,7 +31,7 @@ pub(super) struct Pairs<'a> {
 /// A result answers a call of its id before it that has none yet: of the latest message with one the assistant's before
 /// those of others, which are a text and take their results with them. Between both no turn may be missing, which might
 /// have the call. The results of tools come first, as a user may store anything, and a user's answers none by its name,
-/// which can be guessed. Some applications store a result with its call.
+/// which can be guessed, nor does a user's call take one by it. Some applications store a result with its call.
 pub(super) fn pairs<'a>(
     entries: &[(&PromptMessage<'a>, Blocks<'a>)],
     edges: &[(usize, usize)],
@@ -71,6 +71,7 @@ pub(super) fn pairs<'a>(
                 let at = (place, number);
                 if let Some(call) = call_of(block, message.role)
                     && let Some(key) = Key::of_call(block, call.id, by_name)
+                    && (message.role != Role::User || key.is_id())
                     && !pairs.answers.contains_key(&at)
                     && !pairs.used.contains(&at)
                 {
@@ -137,6 +138,11 @@ impl<'b, 'a> Key<'b, 'a> {
             (Block::Call(call), CallId::Id(_)) => Some(Key::Name(&call.name)),
             _ => None,
         }
+    }
+
+    /// Whether it is not a name, which can be guessed.
+    fn is_id(&self) -> bool {
+        matches!(self, Key::Own(CallId::Id(_) | CallId::Stored(_)))
     }
 
     fn of_result(id: &'b CallId<'a>, by_name: bool) -> Option<Self> {
