@@ -1,6 +1,8 @@
 //! Prompts in the forms of providers: each is one that its provider takes, and says all that it should.
 
+use std::cell::Cell;
 use std::collections::HashMap;
+use std::time::{Duration, Instant};
 
 use graph_kernel_tests::providers::check_prompt;
 use kernel::graph::turn::Role;
@@ -1925,6 +1927,34 @@ fn what_is_nested_takes_no_longer_than_its_length() {
         let payload = (0..30).fold(text.clone(), |inner, _| nest(inner));
         let sent = rendered(&[(Part::Anchor, Role::User, payload)], ProviderFormat::OpenAi);
         assert!(sent.to_string().contains("hello"), "{sent}");
+    }
+}
+
+/// A long text is not looked through anew by each message around it, and a call that renders it can be cancelled.
+#[test]
+fn a_long_text_in_nested_messages_leaves_no_call_without_a_check() {
+    let marks: String = (0..200_000).map(|n| format!("[f {n}]")).collect();
+    for text in [marks, " ".repeat(4_000_000) + "x"] {
+        let message = |inner, _| json!({ "role": "user", "files": ["zz"], "content": inner });
+        let payload = (0..100).fold(json!(&text), message).to_string();
+        let options = RenderOptions { open_calls: OpenCalls::Note };
+        let (last, longest) = (Cell::new(Instant::now()), Cell::new(Duration::ZERO));
+        let check = || {
+            longest.set(longest.get().max(last.get().elapsed()));
+            last.set(Instant::now());
+        };
+        let message = PromptMessage {
+            part: Part::Anchor,
+            role: Role::User,
+            created_at: None,
+            content: None,
+            payload: Some(&payload),
+        };
+        let sent = render(&[message], &[], ProviderFormat::OpenAi, options, &check).unwrap();
+        check();
+        assert!(sent.len() > text.trim().len(), "{}", sent.len());
+        // Each of a hundred looks took a second.
+        assert!(longest.get() < Duration::from_secs(5), "{:?}", longest.get());
     }
 }
 

@@ -64,11 +64,19 @@ impl<'a> Fields<'a> {
     }
 }
 
+/// Longer texts are not looked through for what is not blank: each message around one would do so again.
+const MAX_BLANK_BYTES: usize = 64 * 1024;
+
+/// Whether a text is not blank, or long.
+pub(super) fn has_text(text: &str) -> bool {
+    text.len() > MAX_BLANK_BYTES || !text.trim().is_empty()
+}
+
 /// Whether a value is not null, false, blank or empty.
 pub(super) fn is_filled(json: &JsonValue<'_>) -> bool {
     match json {
         JsonValue::Null | JsonValue::Bool(false) => false,
-        JsonValue::String(text) => !text.trim().is_empty(),
+        JsonValue::String(text) => has_text(text),
         JsonValue::Array(items) => !items.is_empty(),
         JsonValue::Object(entries) => !entries.is_empty(),
         JsonValue::Bool(true) | JsonValue::Number(_) => true,

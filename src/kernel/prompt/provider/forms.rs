@@ -16,7 +16,7 @@ use crate::messages::{MessageText, message_text};
 use crate::prompt::provider::calls::{
     ARGUMENTS, ERRORS, IDS, NAMES, OPEN_WEBUI_INTERPRETER, PROGRAM, RESULTS,
 };
-use crate::prompt::provider::fields::{Fields, is_error, is_filled};
+use crate::prompt::provider::fields::{Fields, has_text, is_error, is_filled};
 use crate::prompt::provider::other::Other;
 use crate::prompt::provider::payload::{Arguments, Block, Blocks, Call, CallId, CallResult};
 use crate::prompt::provider::sequence::indented;
@@ -278,8 +278,8 @@ impl<'c> Reader<'c> {
             Some(message) => {
                 let mut said = self.message(&message, by)?;
                 let texts: Vec<&str> =
-                    said.iter().filter_map(|said| text_of(&said.block)).collect();
-                let beside = Beside::blocks(self.beside_message(&message), &texts);
+                    said.iter().filter_map(|said| stored_text_of(&said.block)).collect();
+                let beside = self.beside_blocks(self.beside_message(&message), &texts);
                 said.extend(by.say(beside));
                 Some(said)
             }
@@ -350,7 +350,7 @@ impl<'c> Reader<'c> {
                 unread = unread.or(Some(content));
                 continue;
             };
-            read.retain(|said| text_of(&said.block).is_none_or(|text| !text.is_empty()));
+            read.retain(|said| stored_text_of(&said.block).is_none_or(has_text));
             let place = said.iter().position(|said| !is_thought(&said.block));
             let place = place.unwrap_or(said.len());
             if place < said.len() {
@@ -360,7 +360,7 @@ impl<'c> Reader<'c> {
             }
             said.splice(place..place, read);
             let has = |is: fn(&Block<'_>) -> bool| said.iter().any(|said| is(&said.block));
-            if has(|block| text_of(block).is_some())
+            if has(|block| stored_text_of(block).is_some())
                 || has(|block| matches!(block, Block::Result(_)))
                     && !has(|block| matches!(block, Block::Call(_)))
             {
@@ -511,35 +511,47 @@ pub(super) struct Beside {
     has_text: bool,
 }
 
-impl Beside {
-    /// Those that no text names.
-    pub(super) fn not_in(beside: Vec<Self>, text: &str) -> Vec<Self> {
-        if beside.is_empty() {
+/// Longer texts are not looked through: what stands beside them is said, whether they name it or not.
+const MAX_SEARCHED_BYTES: usize = 1 << 20;
+
+impl Reader<'_> {
+    /// Those that no text names. In a message within a message, the outer one looks through its texts too.
+    pub(super) fn unnamed(&self, beside: Vec<Beside>, texts: &[&str]) -> Vec<Beside> {
+        let length: usize = texts.iter().map(|text| text.len()).sum();
+        if beside.is_empty() || length > MAX_SEARCHED_BYTES {
             return beside;
         }
-        let marks = text.split('[').skip(1).filter_map(|mark| Some(mark.split_once(']')?.0));
+        self.interrupts.bytes(length);
+        let files = beside.iter().filter(|beside| beside.is_file);
+        let sought: HashSet<&str> =
+            files.flat_map(|file| &file.names).map(String::as_str).collect();
+        let marks = texts.iter().flat_map(|text| text.split('[').skip(1));
+        let marks = marks.filter_map(|mark| Some(mark.split_once(']')?.0));
         let names = marks.flat_map(|mark| [Some(mark), mark.split_once(' ').map(|(_, name)| name)]);
-        let names: HashSet<&str> = names.flatten().collect();
-        let is_in = |beside: &Self| {
+        let named: HashSet<&str> =
+            names.flatten().filter_map(|name| sought.get(name).copied()).collect();
+        let is_named = |beside: &Beside| {
             beside.names.iter().filter(|name| !name.is_empty()).any(|name| match beside.is_file {
-                true => names.contains(&**name),
-                false => text.contains(&**name),
+                true => named.contains(&**name),
+                false => texts.iter().any(|text| text.contains(&**name)),
             })
         };
-        beside.into_iter().filter(|beside| !is_in(beside)).collect()
-    }
-
-    pub(super) fn block<'a>(self) -> Block<'a> {
-        Block::Text(self.said.into())
+        let is_unnamed: Vec<bool> = beside.iter().map(|beside| !is_named(beside)).collect();
+        beside.into_iter().zip(is_unnamed).filter_map(|(beside, is)| is.then_some(beside)).collect()
     }
 
     /// Those of a message with these texts, which may name them already.
-    pub(super) fn blocks<'a>(beside: Vec<Self>, texts: &[&str]) -> Blocks<'a> {
+    pub(super) fn beside_blocks<'a>(&self, beside: Vec<Beside>, texts: &[&str]) -> Blocks<'a> {
         let (with_text, beside): (Vec<_>, Vec<_>) =
             beside.into_iter().partition(|one| one.has_text);
-        let beside =
-            if beside.is_empty() { beside } else { Self::not_in(beside, &texts.join("\n")) };
-        beside.into_iter().chain(with_text).map(Self::block).collect()
+        let beside = self.unnamed(beside, texts);
+        beside.into_iter().chain(with_text).map(Beside::block).collect()
+    }
+}
+
+impl Beside {
+    pub(super) fn block<'a>(self) -> Block<'a> {
+        Block::Text(self.said.into())
     }
 }
 
@@ -711,9 +723,14 @@ fn result_text_of<'b>(block: &'b Block<'_>) -> Option<&'b str> {
 }
 
 pub(super) fn text_of<'b>(block: &'b Block<'_>) -> Option<&'b str> {
+    stored_text_of(block).map(str::trim)
+}
+
+/// The same with the blanks around it, which may be long.
+pub(super) fn stored_text_of<'b>(block: &'b Block<'_>) -> Option<&'b str> {
     match block {
-        Block::Text(text) => Some(text.trim()),
-        Block::Marked(text, _) => Some(text.trim()),
+        Block::Text(text) => Some(text),
+        Block::Marked(text, _) => Some(text),
         _ => None,
     }
 }

@@ -8,7 +8,7 @@ use crate::messages::MAX_MESSAGE_BYTES;
 use crate::messages::message::Entries;
 use crate::prompt::provider::PromptMessage;
 use crate::prompt::provider::fields::Fields;
-use crate::prompt::provider::forms::{Beside, Reader, text_of};
+use crate::prompt::provider::forms::{Beside, Reader, stored_text_of};
 use crate::prompt::provider::other::Other;
 use crate::prompt::provider::sequence::{indented, tool_name};
 
@@ -192,15 +192,15 @@ pub(super) fn blocks<'a>(
     let is_read = read.iter().any(says);
     let is_of_tool = is_read && payload.is_some_and(|json| reader.is_of_tool(json));
     let blocks = if is_read {
-        let texts: Vec<&str> = read.iter().filter_map(text_of).collect();
-        let beside = Beside::blocks(beside, &texts);
+        let texts: Vec<&str> = read.iter().filter_map(stored_text_of).collect();
+        let beside = reader.beside_blocks(beside, &texts);
         read.extend(beside);
         read
     } else {
         let content = message.content.unwrap_or_default();
         let is_unread = message.payload.is_some() && payload.is_none_or(is_json_in_text);
         // Imports add what stands beside a message to its content.
-        let beside = Beside::not_in(beside, content).into_iter().map(Beside::block);
+        let beside = reader.unnamed(beside, &[content]).into_iter().map(Beside::block);
         let texts = [Some(content), is_unread.then_some(UNREAD)].into_iter().flatten();
         texts.map(|text| Block::Text(text.into())).chain(beside).collect()
     };
