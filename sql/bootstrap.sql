@@ -77,6 +77,34 @@ COMMENT ON CAST (graph_kernel.bound_relation AS pg_catalog.regclass) IS 'the sam
 COMMENT ON CAST (graph_kernel.bound_relation AS pg_catalog.oid) IS 'the OID of the relation';
 COMMENT ON CAST (pg_catalog.regclass AS graph_kernel.bound_relation) IS 'the same relation';
 
+-- A role by its OID, which follows it through renames. But its text is its name, by which a restore finds it, also one
+-- without triggers: the OID can be another role's there. The text is empty where the role is gone.
+CREATE TYPE graph_kernel.bound_role;
+CREATE FUNCTION graph_kernel.bound_role_in(cstring) RETURNS graph_kernel.bound_role
+    AS 'MODULE_PATHNAME', 'bound_role_in_wrapper' LANGUAGE c STABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION graph_kernel.bound_role_out(graph_kernel.bound_role) RETURNS cstring
+    AS 'MODULE_PATHNAME', 'bound_role_out_wrapper' LANGUAGE c STABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION graph_kernel.bound_role_recv(internal) RETURNS graph_kernel.bound_role
+    AS 'oidrecv' LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION graph_kernel.bound_role_send(graph_kernel.bound_role) RETURNS bytea
+    AS 'oidsend' LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
+CREATE TYPE graph_kernel.bound_role (
+    INPUT = graph_kernel.bound_role_in,
+    OUTPUT = graph_kernel.bound_role_out,
+    RECEIVE = graph_kernel.bound_role_recv,
+    SEND = graph_kernel.bound_role_send,
+    LIKE = pg_catalog.oid
+);
+CREATE CAST (graph_kernel.bound_role AS pg_catalog.oid) WITHOUT FUNCTION AS IMPLICIT;
+CREATE CAST (pg_catalog.oid AS graph_kernel.bound_role) WITHOUT FUNCTION AS ASSIGNMENT;
+COMMENT ON TYPE graph_kernel.bound_role IS 'a role by its OID; an empty text where it is gone';
+COMMENT ON FUNCTION graph_kernel.bound_role_in(cstring) IS 'finds a role by its name; 0 where there is none';
+COMMENT ON FUNCTION graph_kernel.bound_role_out(graph_kernel.bound_role) IS 'the name of a role';
+COMMENT ON FUNCTION graph_kernel.bound_role_recv(internal) IS 'reads the OID of a role in the binary protocol';
+COMMENT ON FUNCTION graph_kernel.bound_role_send(graph_kernel.bound_role) IS 'the OID of a role in the binary protocol';
+COMMENT ON CAST (graph_kernel.bound_role AS pg_catalog.oid) IS 'the OID of the role';
+COMMENT ON CAST (pg_catalog.oid AS graph_kernel.bound_role) IS 'the role of this OID';
+
 -- Bytes that no statement shows or makes. A table of a publication is copied to its subscribers, as texts, and a row
 -- that they refuse stands in their logs.
 CREATE TYPE graph_kernel.secret;
@@ -121,7 +149,7 @@ CREATE TABLE graph_kernel.binding (
     resolved jsonb NOT NULL,
     bound_by text NOT NULL,
     bound_at timestamptz NOT NULL DEFAULT pg_catalog.now(),
-    binder oid NOT NULL,
+    binder graph_kernel.bound_role NOT NULL,
     database oid NOT NULL,
     edges_by_child graph_kernel.bound_relation,
     CONSTRAINT encoding CHECK (
@@ -139,7 +167,7 @@ COMMENT ON COLUMN graph_kernel.binding.edges IS 'table of the edges; NULL: they 
 COMMENT ON COLUMN graph_kernel.binding.columns IS 'the mapping as given: names, expressions, null';
 COMMENT ON COLUMN graph_kernel.binding.resolved IS
     'the mapping as resolved when bound: for each key a column, an expression, true for a recognised name, or null';
-COMMENT ON COLUMN graph_kernel.binding.bound_by IS 'the name that the binder had then, by which a restore finds him';
+COMMENT ON COLUMN graph_kernel.binding.bound_by IS 'the name that the binder had then';
 COMMENT ON COLUMN graph_kernel.binding.bound_at IS 'when they were bound last';
 COMMENT ON COLUMN graph_kernel.binding.binder IS
     'the role that bound the tables, which must be allowed to read them; 0: one that a restore did not find';
@@ -215,7 +243,7 @@ SELECT pg_catalog.pg_extension_config_dump('graph_kernel.revoked_keys', '');
 -- has them all. So the guards are ENABLE ALWAYS, also against roles that may set session_replication_role.
 --
 -- A binding counts only while its binder may read what it names. He is who inserts the row. In a restore by a superuser
--- he is found by his name. Where there is no such role, the binding does not count until it is bound again.
+-- he is found by the name that he had when it was dumped. Where there is no such role, the binding does not count until it is bound again.
 CREATE FUNCTION graph_kernel.is_applying() RETURNS boolean
     AS 'MODULE_PATHNAME', 'is_applying_wrapper' LANGUAGE c STABLE PARALLEL RESTRICTED;
 COMMENT ON FUNCTION graph_kernel.is_applying() IS 'whether this process applies what a publisher sends';
@@ -292,17 +320,19 @@ AS $$
 DECLARE
     is_owner boolean := (SELECT pg_has_role(current_user, c.relowner, 'USAGE')
                          FROM pg_class AS c WHERE c.oid = TG_RELID);
-    command text; -- binds the tables of the row again
+    shown text; -- by which the binding is seen
     tables regclass[];
     odd regclass;
     lost text; -- what cannot be done where a table is not there
 BEGIN
     IF NEW.bound_by IS NULL OR NOT is_owner THEN
         SELECT r.oid, r.rolname INTO NEW.binder, NEW.bound_by FROM pg_roles AS r WHERE r.rolname = current_user;
-    -- Those of the functions say who called them.
-    ELSIF NOT EXISTS (SELECT FROM pg_roles AS r WHERE r.oid = NEW.binder AND r.rolname = NEW.bound_by) THEN
-        -- With another role in the place of one that is not there, a binding would count that never did.
+    -- Those of the functions say who called them, those of a restore who it was when they were dumped. With another role
+    -- in the place of one that is not there, a binding would count that never did.
+    ELSIF NEW.binder IS NULL THEN
         NEW.binder := coalesce((SELECT r.oid FROM pg_roles AS r WHERE r.rolname = NEW.bound_by), 0);
+    ELSE
+        NEW.binder := coalesce((SELECT r.oid FROM pg_roles AS r WHERE r.oid = NEW.binder), 0);
     END IF;
     -- Where a restore has not found a table, the row still says that the name, or the place of the events, is taken.
     IF TG_TABLE_NAME = 'binding' THEN
@@ -331,23 +361,24 @@ BEGIN
             NEW.is_current := false;
         END IF;
         IF NEW.is_current THEN
-            command := format('SELECT graph_kernel.bind_tables(%L, %L, %L, %L); -- The graph has its uuid back.',
-                              NEW.turns, NEW.edges,
-                              CASE WHEN NEW.edges_by_child IS NULL THEN NEW.columns
-                                   ELSE NEW.columns || jsonb_build_object('edges_by_child', NEW.edges_by_child::text)
-                              END, NEW.name);
+            shown := format('SELECT turns, edges, columns FROM graph_kernel.binding WHERE name'
+                            ' OPERATOR(pg_catalog.=) %L;', NEW.name);
         END IF;
     ELSIF TG_TABLE_NAME = 'recorder_binding' THEN
         tables := ARRAY[NEW.events::regclass];
-        command := format('SELECT graph_kernel.bind_recorder_table(%L, %L);', NEW.events, NEW.columns);
+        shown := 'SELECT events, columns FROM graph_kernel.recorder_binding;';
         IF NEW.events = 0 THEN
             lost := 'no events can be read';
         ELSIF is_owner THEN
             DELETE FROM graph_kernel.recorder_binding AS b WHERE b.events = 0;
         END IF;
+        IF EXISTS (SELECT FROM graph_kernel.recorder_binding) THEN
+            RAISE WARNING 'a table of recorder events is bound already: the row is left out';
+            RETURN NULL;
+        END IF;
     ELSIF TG_TABLE_NAME = 'store_binding' THEN
         tables := ARRAY[NEW.store::regclass];
-        command := format('SELECT graph_kernel.bind_store(%L, %L);', NEW.store, NEW.name);
+        shown := 'SELECT name, store FROM graph_kernel.store_binding;';
         IF NEW.store = 0 THEN
             lost := format('the graph %s has no store', quote_ident(NEW.name));
         ELSIF is_owner THEN
@@ -359,11 +390,15 @@ BEGIN
         END IF;
     ELSE
         tables := ARRAY[NEW.traces::regclass];
-        command := format('SELECT graph_kernel.bind_traces(%L);', NEW.traces);
+        shown := 'SELECT traces FROM graph_kernel.trace_binding;';
         IF NEW.traces = 0 THEN
             lost := 'no trace can be written';
         ELSIF is_owner THEN
             DELETE FROM graph_kernel.trace_binding AS b WHERE b.traces = 0;
+        END IF;
+        IF EXISTS (SELECT FROM graph_kernel.trace_binding) THEN
+            RAISE WARNING 'a table of traces is bound already: the row is left out';
+            RETURN NULL;
         END IF;
     END IF;
     IF lost IS NOT NULL THEN
@@ -372,10 +407,11 @@ BEGIN
                                 TG_TABLE_SCHEMA, TG_TABLE_NAME);
         RETURN NEW;
     END IF;
-    IF NEW.binder = 0 AND command IS NOT NULL THEN
+    IF NEW.binder = 0 AND shown IS NOT NULL THEN
         RAISE WARNING 'role % in table %.% does not exist: the binding does not count', quote_ident(NEW.bound_by),
             TG_TABLE_SCHEMA, TG_TABLE_NAME
-            USING HINT = 'If each column holds what the mapping says: ' || command;
+            USING HINT = 'Let a role that may, such as the owner of the table, bind it again, if each column holds'
+                         ' what the mapping says: ' || shown;
     END IF;
     SELECT t.relation INTO odd FROM unnest(tables) AS t (relation)
     WHERE t.relation IS NOT NULL AND NOT EXISTS (

@@ -37,8 +37,11 @@ BEGIN
         UNION SELECT b.events::oid, false FROM graph_kernel.recorder_binding AS b
         UNION SELECT t.place::oid, false FROM graph_kernel.promoting_tables(check_code.name) AS t WHERE t.is_read
     ), places (oid, is_inserted) AS (
+        -- pg_partition_tree would wait for locks.
         SELECT u.oid, u.is_inserted FROM used AS u
-        UNION SELECT l.relid::oid, u.is_inserted FROM used AS u CROSS JOIN LATERAL pg_partition_tree(u.oid) AS l
+        UNION SELECT h.inhrelid, l.is_inserted
+              FROM places AS l JOIN pg_inherits AS h ON h.inhparent = l.oid
+              JOIN pg_class AS r ON r.oid = h.inhrelid AND r.relispartition
     ), part (class, object) AS (
         SELECT o.class, o.object
         FROM places AS r

@@ -144,6 +144,7 @@ BEGIN
                              ORDER BY a.position) END AS arguments,
                          CASE WHEN pg_column_size(g.tgqual) > 8192 THEN true
                               ELSE octet_length(g.tgqual::text) > 100000 END AS is_long
+                  OFFSET 0 -- read once
               ) AS given
               -- Nothing says who has made a trigger. What WHEN calls runs as what the trigger calls. Some of the
               -- server's own functions run the SQL that they are given; of those that are immutable one computes the

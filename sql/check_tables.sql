@@ -82,8 +82,8 @@ BEGIN
         SELECT DISTINCT p.oid::regprocedure AS fn, n.nspname AS home
         FROM pg_policy AS pol
         JOIN pg_depend AS d ON d.classid = 'pg_policy'::regclass AND d.objid = pol.oid
-                           AND d.refclassid = 'pg_proc'::regclass
-        JOIN pg_proc AS p ON p.oid = d.refobjid
+        LEFT JOIN pg_operator AS o ON d.refclassid = 'pg_operator'::regclass AND o.oid = d.refobjid
+        JOIN pg_proc AS p ON p.oid = CASE WHEN d.refclassid = 'pg_proc'::regclass THEN d.refobjid ELSE o.oprcode END
         JOIN pg_namespace AS n ON n.oid = p.pronamespace
         JOIN pg_language AS l ON l.oid = p.prolang
         WHERE pol.polrelid = ANY (tables) AND l.lanname NOT IN ('internal', 'c')

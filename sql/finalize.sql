@@ -22,7 +22,7 @@ BEGIN
             COMMENT ON TRIGGER guard_binder ON graph_kernel.%1$I IS 'says who has bound the table';
             COMMENT ON TRIGGER guard_truncate ON graph_kernel.%1$I IS 'only the functions change the binding';
             COMMENT ON COLUMN graph_kernel.%1$I.bound_by IS
-                'the name that the binder had then, by which a restore finds him'
+                'the name that the binder had then'
         $commands$, binding);
     END LOOP;
 END
@@ -107,6 +107,7 @@ DECLARE
         'FUNCTION graph_kernel.add_word_counts(oid, integer, jsonb)',
         'SCHEMA graph_kernel',
         'TYPE graph_kernel.bound_relation',
+        'TYPE graph_kernel.bound_role',
         'TYPE graph_kernel.secret',
         'TABLE graph_kernel.root_keys',
         'TABLE graph_kernel.revoked_keys',

@@ -27,7 +27,7 @@ BEGIN ATOMIC
                CASE WHEN g.tgqual IS NOT NULL THEN 'WHEN' END,
                CASE WHEN g.tgdeferrable THEN 'DEFERRABLE' END,
                CASE g.tgenabled WHEN 'A' THEN NULL WHEN 'D' THEN 'disabled' ELSE 'not ENABLE ALWAYS' END], NULL),
-           array_remove(ARRAY[
+           CASE WHEN g.tgparentid <> 0 THEN '{}' ELSE array_remove(ARRAY[
                CASE WHEN given.count < 2 OR cardinality(rest.trust) > 1 OR rest.graph = '' OR first.reference = ''
                          OR NOT coalesce(rest.trust[1], 'no_rls') LIKE ANY (ARRAY[E'no\\_rls', 'roles=_%'])
                              THEN 'bad arguments' END,
@@ -41,7 +41,7 @@ BEGIN ATOMIC
                 WHERE rest.graph NOT IN ('', 'default') AND NOT EXISTS (
                     SELECT FROM graph_kernel.binding AS b
                     WHERE b.is_current AND replace(b.name, E'\\', E'\\\\')::bytea = decode(rest.graph, 'escape')))
-               ], NULL),
+               ], NULL) END,
            -- Or it may be one: arguments that are too long were not looked into.
            first.reference IS NOT NULL OR given.count < g.tgnargs,
            found.reference, found.document, found.turns,
@@ -61,6 +61,7 @@ BEGIN ATOMIC
                      CASE WHEN is_short THEN g.tgnargs ELSE 0 END AS count
               FROM (SELECT octet_length(g.tgargs) <= 8192 AND g.tgnargs <= 8 AND g.tgparentid = 0 AS is_short)
                        AS size) AS short
+        OFFSET 0 -- what strangers have made long is read once
     ) AS given
     CROSS JOIN LATERAL (
         SELECT given.arguments[3:given.count - CASE WHEN last.graph IS NULL THEN 0 ELSE 1 END] AS trust, last.graph

@@ -5,7 +5,7 @@ CREATE TABLE graph_kernel.recorder_binding (
     events graph_kernel.bound_relation NOT NULL,
     columns jsonb,
     bound_by text NOT NULL,
-    binder oid NOT NULL,
+    binder graph_kernel.bound_role NOT NULL,
     CONSTRAINT encoding CHECK (
         graph_kernel.require_text(columns::pg_catalog.text) AND graph_kernel.require_role_name(bound_by))
 );
@@ -399,11 +399,10 @@ BEGIN
                   HINT = format('CREATE UNIQUE INDEX ON %s (%I, %I);', events,
                                 position_columns[1], position_columns[2]);
     END IF;
-    INSERT INTO graph_kernel.recorder_binding AS b (events, columns, bound_by, binder)
-    VALUES (bind_recorder_table_internal.events, bind_recorder_table_internal.columns,
-            pg_get_userbyid(bind_recorder_table_internal.binder), bind_recorder_table_internal.binder)
-    ON CONFLICT (single) DO UPDATE
-    SET events = excluded.events, columns = excluded.columns, bound_by = excluded.bound_by, binder = excluded.binder;
+    LOCK TABLE graph_kernel.recorder_binding IN SHARE ROW EXCLUSIVE MODE;
+    DELETE FROM graph_kernel.recorder_binding;
+    INSERT INTO graph_kernel.recorder_binding (events, columns, bound_by, binder)
+    VALUES (events, columns, pg_get_userbyid(binder), binder);
 END
 $$;
 COMMENT ON FUNCTION graph_kernel.bind_recorder_table_internal(regclass, jsonb, oid) IS 'bind_recorder_table';

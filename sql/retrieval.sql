@@ -32,7 +32,7 @@ CREATE TABLE graph_kernel.trace_binding (
     single boolean PRIMARY KEY DEFAULT true CHECK (single),
     traces graph_kernel.bound_relation NOT NULL,
     bound_by text NOT NULL,
-    binder oid NOT NULL,
+    binder graph_kernel.bound_role NOT NULL,
     CONSTRAINT encoding CHECK (graph_kernel.require_role_name(bound_by))
 );
 COMMENT ON TABLE graph_kernel.trace_binding IS 'the table that holds the traces; empty: none';
@@ -75,10 +75,10 @@ BEGIN
                          WHEN 'provenance' THEN format('ALTER TABLE %s ADD COLUMN provenance jsonb;', traces)
                          ELSE 'SELECT graph_kernel.create_trace_table();' END;
     END IF;
-    INSERT INTO graph_kernel.trace_binding AS b (traces, bound_by, binder)
-    VALUES (bind_traces_internal.traces, pg_get_userbyid(bind_traces_internal.binder), bind_traces_internal.binder)
-    ON CONFLICT (single) DO UPDATE
-    SET traces = excluded.traces, bound_by = excluded.bound_by, binder = excluded.binder;
+    LOCK TABLE graph_kernel.trace_binding IN SHARE ROW EXCLUSIVE MODE;
+    DELETE FROM graph_kernel.trace_binding;
+    INSERT INTO graph_kernel.trace_binding (traces, bound_by, binder)
+    VALUES (traces, pg_get_userbyid(binder), binder);
 END
 $$;
 COMMENT ON FUNCTION graph_kernel.bind_traces_internal(regclass, oid) IS 'bind_traces';

@@ -5,7 +5,7 @@ CREATE TABLE graph_kernel.store_binding (
     name text PRIMARY KEY,
     store graph_kernel.bound_relation NOT NULL,
     bound_by text NOT NULL,
-    binder oid NOT NULL,
+    binder graph_kernel.bound_role NOT NULL,
     CONSTRAINT encoding CHECK (graph_kernel.require_text(name) AND graph_kernel.require_role_name(bound_by))
 );
 COMMENT ON TABLE graph_kernel.store_binding IS 'the tables that keep documents of graphs';

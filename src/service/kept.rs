@@ -17,6 +17,7 @@ use super::documents::{packed_document, unpacked_if_whole};
 use super::export::export_text;
 use super::reader::GraphReader;
 use super::slices::ReadSlice;
+use super::tables::chosen_graph;
 use super::verify::{keys_of, not_admissible, verified};
 pub use crate::pg::access::kept::KeptRow;
 use crate::pg::access::kept::{self as store, KeptDocument, StoredRow, TakenBy};
@@ -237,7 +238,7 @@ fn fault_of(row: &StoredRow) -> Result<Option<&'static str>, SqlError> {
 }
 
 /// How many rows of a table refer to documents that the store of a graph has not; `None` where the table cannot be
-/// read, or is newer than the snapshot.
+/// read at once, or is newer than the snapshot.
 ///
 /// # Errors
 /// As [`StoreTable::of`].
@@ -256,12 +257,13 @@ pub fn missing_references(
     Ok(guarded(missing).and_then(Result::ok))
 }
 
-/// The keys that rows of a table refer to, each with their number; `None` where the table cannot be read, or is newer
-/// than the snapshot.
+/// The documents in the store of the graph that the session has chosen which rows of a table refer to, each with their
+/// number; `None` where the table cannot be read at once, or is newer than the snapshot.
 pub fn references(table: pg_sys::Oid, column: &str) -> Option<Vec<(String, i64)>> {
     let counts = || {
+        let store = StoreTable::of(&chosen_graph())?;
         let rows = PromotingRows::of(table, &json!({ "reference": column }))?;
-        let counts = store::references(&rows);
+        let counts = store::references(&store, &rows);
         rows.check_settled()?;
         Ok::<_, SqlError>(counts)
     };

@@ -159,7 +159,7 @@ fn a_graph_has_one_mapping() {
             r#"INSERT INTO graph_kernel.binding (name, is_current, turns, columns, resolved, bound_by, binder, database)
                VALUES ('g', true, 'own.messages'::regclass, '{mapping}',
                    '{{"turns": {{"id": "id", "parents": [{{"parent": "other", "edge_type": "reply"}}]}}}}',
-                   current_user, 0, 0)"#
+                   current_user, 'postgres', 0)"#
         ))
         .unwrap();
     attack.admin.batch_execute("SET graph_kernel.graph = 'g'").unwrap();
@@ -473,7 +473,7 @@ fn the_other_bindings_count_while_their_binder_may_use_the_table() {
     let bind = "SELECT graph_kernel.bind_recorder_table('vault.recorder_events')";
     assert_eq!(answer(owner, bind), no_right("RECORDER_TABLE"));
     let insert = "INSERT INTO graph_kernel.recorder_binding (events, bound_by, binder)
-                  VALUES ('vault.recorder_events', 'postgres', 10)";
+                  VALUES ('vault.recorder_events', 'postgres', 'postgres')";
     owner.batch_execute(insert).unwrap();
     let chunks = "SELECT chunk_text FROM recorder_chunks()";
     assert_eq!(answer(admin, chunks), no_right("RECORDER_TABLE"));
@@ -485,7 +485,7 @@ fn the_other_bindings_count_while_their_binder_may_use_the_table() {
     let bind = "SELECT graph_kernel.bind_traces('vault.retrieval_traces')";
     assert_eq!(answer(owner, bind), no_right("TRACE_TABLE"));
     let insert = "INSERT INTO graph_kernel.trace_binding (traces, bound_by, binder)
-                  VALUES ('vault.retrieval_traces', 'postgres', 10)";
+                  VALUES ('vault.retrieval_traces', 'postgres', 'postgres')";
     owner.batch_execute(insert).unwrap();
     admin
         .batch_execute(
@@ -502,7 +502,7 @@ fn the_other_bindings_count_while_their_binder_may_use_the_table() {
     let bind = "SELECT graph_kernel.bind_store('vault.slice_store')";
     assert_eq!(answer(owner, bind), no_right("STORE_TABLE"));
     let insert = "INSERT INTO graph_kernel.store_binding (name, store, bound_by, binder)
-                  VALUES ('default', 'vault.slice_store', 'postgres', 10)";
+                  VALUES ('default', 'vault.slice_store', 'postgres', 'postgres')";
     owner.batch_execute(insert).unwrap();
     let keep = "SELECT graph_kept(graph_keep(graph_slice(id))) FROM own.memory_turns";
     assert_eq!(answer(admin, keep), no_right("STORE_TABLE"));
@@ -513,19 +513,19 @@ fn the_other_bindings_count_while_their_binder_may_use_the_table() {
     // A restore by a superuser who would be allowed, of a row by a role that is not there.
     for (insert, bind, call, word) in [
         (
-            "trace_binding (traces, bound_by, binder) VALUES ('vault.retrieval_traces', 'gone', 10)",
+            "trace_binding (traces, bound_by, binder) VALUES ('vault.retrieval_traces', 'gone', 'gone')",
             "bind_traces('vault.retrieval_traces')",
             trace,
             "TRACE_TABLE",
         ),
         (
-            "recorder_binding (events, bound_by, binder) VALUES ('vault.recorder_events', 'gone', 10)",
+            "recorder_binding (events, bound_by, binder) VALUES ('vault.recorder_events', 'gone', 'gone')",
             "bind_recorder_table('vault.recorder_events')",
             chunks,
             "RECORDER_TABLE",
         ),
         (
-            "store_binding (name, store, bound_by, binder) VALUES ('default', 'vault.slice_store', 'gone', 10)",
+            "store_binding (name, store, bound_by, binder) VALUES ('default', 'vault.slice_store', 'gone', 'gone')",
             "bind_store('vault.slice_store')",
             keep,
             "STORE_TABLE",

@@ -401,3 +401,44 @@ fn a_restore_without_a_bound_table_keeps_every_other_binding() {
     client.batch_execute("SET graph_kernel.graph = 'missing'").unwrap();
     assert_eq!(refusal(&mut client, crate::graph::SLICE).0, "02000");
 }
+
+/// A role that has the binder's former name, or his OID, is not taken for him.
+#[test]
+fn the_binder_is_found_by_the_name_that_he_had_at_the_dump() {
+    let origin = Cluster::start("");
+    let mut client = origin.client();
+    install(&mut client);
+    client
+        .batch_execute(
+            "CREATE ROLE ann; GRANT USAGE ON SCHEMA graph_kernel TO ann;
+             GRANT EXECUTE ON FUNCTION graph_kernel.bind_tables TO ann;
+             GRANT SELECT ON memory_turns, memory_turn_edges TO ann; SET ROLE ann;
+             SELECT graph_kernel.bind_tables('memory_turns', 'memory_turn_edges'); RESET ROLE;
+             ALTER ROLE ann RENAME TO anna",
+        )
+        .unwrap();
+    let shown = "SELECT bound_by FROM graph_kernel.bindings";
+    for (options, found) in [(&[][..], true), (&["--disable-triggers"], true), (&[], false)] {
+        let table = ["--data-only", "--table=graph_kernel.binding"];
+        let data = dump(&origin, "postgres", "postgres", &[&table[..], options].concat());
+        let other = Cluster::start("");
+        let mut client = other.client();
+        // Roles have other OIDs than there, and one has the old name.
+        client.batch_execute("CREATE ROLE a; CREATE ROLE ann SUPERUSER; CREATE ROLE b").unwrap();
+        if found {
+            client.batch_execute("CREATE ROLE anna SUPERUSER").unwrap();
+        }
+        install(&mut client);
+        restore(&other, "postgres", "postgres", &data);
+        let binder = "SELECT coalesce((SELECT rolname::text FROM pg_roles WHERE oid = binder), '')
+                      FROM graph_kernel.binding";
+        assert_eq!(text(&mut client, binder), if found { "anna" } else { "" }, "{options:?}");
+        match found {
+            true => _ = slice(&mut client),
+            false => {
+                assert_eq!(refusal(&mut client, crate::graph::SLICE).0, "42501");
+                assert_eq!(text(&mut client, shown), "ann", "the name that it was bound by");
+            }
+        }
+    }
+}

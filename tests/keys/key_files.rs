@@ -379,3 +379,27 @@ fn no_session_switches_the_key_file_off_for_itself() {
     }
     assert_eq!(kid(&slice(&mut cluster.client())), by_file);
 }
+
+/// Under a file an epoch that is rolled back has the key of one that may come: nothing is signed with it.
+#[test]
+fn nothing_is_signed_while_the_own_transaction_changes_keys() {
+    let (cluster, _) = installed();
+    secret_file::use_root(&cluster, &random(32));
+    let mut client = cluster.client();
+    rotate(&mut client);
+    let record = "SELECT graph_messages_record('00000000-0000-4000-8000-000000000003')::text";
+    for change in [
+        "SELECT graph_kernel.rotate_key(), graph_kernel.rotate_key()",
+        "INSERT INTO graph_kernel.revoked_keys SELECT kid FROM graph_kernel.keys WHERE state = 'active'",
+    ] {
+        client.batch_execute("BEGIN").unwrap();
+        client.batch_execute(change).unwrap();
+        let (export, prompt) = (slice(&mut client), text(&mut client, record));
+        client.batch_execute("ROLLBACK").unwrap();
+        assert!(export.contains(r#""status":"uncommitted""#), "{export}");
+        assert_eq!(reason(&mut client, &export), "unattested", "{change}");
+        assert!(!prompt.contains("gkm"), "{change}: {prompt}");
+        let export = slice(&mut client);
+        assert_eq!(reason(&mut client, &export), "ok");
+    }
+}

@@ -222,6 +222,16 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         "graph_kernel.bound_relation_send(graph_kernel.bound_relation)",
         Some("SELECT graph_kernel.bound_relation_send('memory_turns')"),
     ),
+    ("graph_kernel.bound_role_in(cstring)", Some("SELECT graph_kernel.bound_role_in('postgres')")),
+    (
+        "graph_kernel.bound_role_out(graph_kernel.bound_role)",
+        Some("SELECT graph_kernel.bound_role_out('postgres')"),
+    ),
+    ("graph_kernel.bound_role_recv(internal)", None),
+    (
+        "graph_kernel.bound_role_send(graph_kernel.bound_role)",
+        Some("SELECT graph_kernel.bound_role_send('postgres')"),
+    ),
     ("graph_kernel.char_count(text)", Some("SELECT graph_kernel.char_count('x')")),
     (
         "graph_kernel.check_code(text,jsonb)",

@@ -78,6 +78,25 @@ fn statistics_hold_no_root() {
     assert_eq!(row.get::<_, i64>(0), 0);
 }
 
+/// PostgreSQL looks in an index for what leakproof operators ask before row security hides the rows, and EXPLAIN says how
+/// many there were.
+#[test]
+fn no_plan_of_a_reader_of_all_data_looks_for_a_word_before_row_security() {
+    let setup = Setup::create("words");
+    let mut reader = setup.connect("read_all");
+    reader.batch_execute("SET enable_seqscan = off").unwrap();
+    for (compared, is_sought) in [("turns = 1", true), ("lexeme >= '\"a\"'", false)] {
+        let explain =
+            format!("EXPLAIN SELECT FROM graph_kernel.word_counts WHERE turns = 1 AND {compared}");
+        let plan: Vec<String> =
+            reader.query(&explain, &[]).unwrap().iter().map(|row| row.get(0)).collect();
+        let sought = plan.iter().find(|line| line.contains("Index Cond")).unwrap();
+        assert!(sought.contains("turns") && !sought.contains("lexeme"), "{plan:?}");
+        let filter = plan.iter().any(|line| line.contains("Filter") && line.contains("lexeme"));
+        assert_ne!(filter, is_sought, "{plan:?}");
+    }
+}
+
 #[test]
 fn no_function_takes_or_gives_bytes_but_those_of_documents() {
     let setup = Setup::create("bytes");
@@ -88,9 +107,9 @@ fn no_function_takes_or_gives_bytes_but_those_of_documents() {
         WHERE 'bytea'::regtype = ANY (p.prorettype || p.proargtypes || p.proallargtypes)";
     let row = setup.superuser().query_one(functions, &[]).unwrap();
     let sending = "graph_kernel.bound_relation_send(graph_kernel.bound_relation), \
+                   graph_kernel.bound_role_send(graph_kernel.bound_role), \
                    chunking_policy_send(chunking_policy), graph_document_bytes(json), \
-                   graph_document_json(bytea), graph_kernel.name_of(bytea), \
-                   graph_kernel.secret_send(graph_kernel.secret), \
+                   graph_document_json(bytea), graph_kernel.name_of(bytea), graph_kernel.secret_send(graph_kernel.secret), \
                    slice_policy_send(slice_policy)";
     assert_eq!(row.get::<_, &str>(0), sending);
 }

@@ -32,6 +32,7 @@ const INTERNAL: &[&str] = &[
     "bind_traces_for",
     "bind_traces_internal",
     "bound_relation_",
+    "bound_role_",
     "char_count",
     "check_graph",
     "check_tables",

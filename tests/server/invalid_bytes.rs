@@ -332,7 +332,7 @@ fn no_private_table_takes_bytes_from_a_superuser() {
     let binding = |name: &str, columns: &str, resolved: &str, bound_by: &str| {
         format!(
             "binding (name, is_current, turns, columns, resolved, bound_by, binder, database)
-             SELECT {name}, true, 'memory_turns', {columns}, {resolved}, {bound_by}, 10, 0 FROM odd AS o"
+             SELECT {name}, true, 'memory_turns', {columns}, {resolved}, {bound_by}, 10::oid, 0 FROM odd AS o"
         )
     };
     let (json, name) = ("jsonb_build_object('x', o.bytes)", "o.bytes");
@@ -343,21 +343,21 @@ fn no_private_table_takes_bytes_from_a_superuser() {
         binding("'x'", "NULL", "'{}'", name),
         "revoked_keys (kid) SELECT o.bytes FROM odd AS o".to_owned(),
         format!(
-            "recorder_binding (events, bound_by, binder) SELECT 'recorder_events', {name}, 10 FROM odd AS o"
+            "recorder_binding (events, bound_by, binder) SELECT 'recorder_events', {name}, 10::oid FROM odd AS o"
         ),
         format!(
             "recorder_binding (events, columns, bound_by, binder)
-             SELECT 'recorder_events', {json}, 'x', 10 FROM odd AS o"
+             SELECT 'recorder_events', {json}, 'x', 10::oid FROM odd AS o"
         ),
         format!(
-            "trace_binding (traces, bound_by, binder) SELECT 'retrieval_traces', {name}, 10 FROM odd AS o"
+            "trace_binding (traces, bound_by, binder) SELECT 'retrieval_traces', {name}, 10::oid FROM odd AS o"
         ),
         "store_binding (name, store, bound_by, binder)
-         SELECT o.bytes, 'slice_store', 'x', 10 FROM odd AS o"
+         SELECT o.bytes, 'slice_store', 'x', 10::oid FROM odd AS o"
             .to_owned(),
         format!(
             "store_binding (name, store, bound_by, binder)
-             SELECT 'default', 'slice_store', {name}, 10 FROM odd AS o"
+             SELECT 'default', 'slice_store', {name}, 10::oid FROM odd AS o"
         ),
         "policies (name, policy) SELECT o.bytes, '{\"max_nodes\": 17}' FROM odd AS o".to_owned(),
         format!(
@@ -752,7 +752,7 @@ fn names_in_private_tables_settings_and_triggers_may_be_any_bytes() {
                      bound_by, bound_at, binder,
                                                        database)
                      SELECT gen_random_uuid(), {value}, true, 'memory_turns'::regclass, \
-                     'memory_turn_edges'::regclass, NULL, '{{}}', 'x', now(), current_user::regrole,
+                     'memory_turn_edges'::regclass, NULL, '{{}}', 'x', now(), current_user::regrole::oid,
                             (SELECT oid FROM pg_database WHERE datname = current_database())"
                 ),
                 of_graph(),
@@ -766,7 +766,7 @@ fn names_in_private_tables_settings_and_triggers_may_be_any_bytes() {
                                                        database)
                      SELECT gen_random_uuid(), 'default', true, 'memory_turns'::regclass, \
                      'memory_turn_edges'::regclass, to_jsonb({value}), to_jsonb({value}), 'x', now(), \
-                     current_user::regrole,
+                     current_user::regrole::oid,
                             (SELECT oid FROM pg_database WHERE datname = current_database())"
                 ),
                 of_graph(),

@@ -131,7 +131,7 @@ fn nor_does_one_of_a_preloaded_library() {
 
 #[test]
 fn nor_does_one_after_a_session_has_filled_its_memory() {
-    sweep(&started(PRELOADED), true, (4000..12000).step_by(400));
+    sweep(&started(PRELOADED), true, (4000..12000).step_by(800));
 }
 
 /// A policy that raises errors of many megabytes.

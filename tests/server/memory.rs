@@ -481,7 +481,7 @@ fn a_shortage_of_memory_is_an_error_of_the_call() {
         30000) || '1]}')",
         "SELECT count(*)::text FROM graph_overlap(ARRAY(SELECT turn(n) FROM generate_series(1, 1000) AS n), 'focused')",
     ] {
-        shortage.call(&database, statement, &[4, 16, 64, 128]);
+        shortage.call(&database, statement, &[4, 32, 128]);
     }
     tell(&format!("little memory: {shortage:?}"));
     assert!(shortage.errors > 0 && shortage.answers > 0, "{shortage:?}");

@@ -15,7 +15,8 @@ LEFT JOIN (
     JOIN (SELECT {t.id} AS id, {t.session_id} AS session_id FROM {turns} AS t OFFSET 0) AS c
       ON c.id OPERATOR(pg_catalog.=) e.child
     WHERE e.parent OPERATOR(pg_catalog.<>) e.child
-      AND (pg_catalog.lower((e.edge_type) COLLATE pg_catalog."C") OPERATOR(pg_catalog.=) 'reference') IS NOT TRUE
+      AND (pg_catalog.octet_length(e.edge_type) OPERATOR(pg_catalog.=) 9
+           AND pg_catalog.lower((e.edge_type) COLLATE pg_catalog."C") OPERATOR(pg_catalog.=) 'reference') IS NOT TRUE
     OFFSET 0
 ) AS e ON e.parent OPERATOR(pg_catalog.=) t.id
   AND e.session_id OPERATOR(pg_catalog.=) COALESCE(t.session_id, '') COLLATE pg_catalog."C"

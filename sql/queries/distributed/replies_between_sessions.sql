@@ -5,7 +5,8 @@ FROM (
     FROM (
         [[SELECT {e.parent} AS parent, {e.child} AS child, {e.edge_type} AS edge_type FROM {edges} AS e]]
     ) AS e
-    WHERE pg_catalog.lower((e.edge_type) COLLATE pg_catalog."C") OPERATOR(pg_catalog.=) 'reply'
+    WHERE pg_catalog.octet_length(e.edge_type) OPERATOR(pg_catalog.=) 5
+      AND pg_catalog.lower((e.edge_type) COLLATE pg_catalog."C") OPERATOR(pg_catalog.=) 'reply'
     OFFSET 0
 ) AS e
 JOIN (SELECT {t.id} AS id, {t.session_id} AS session_id FROM {turns} AS t OFFSET 0) AS p

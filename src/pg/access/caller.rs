@@ -5,6 +5,7 @@ use pgrx::pg_sys;
 
 use crate::pg::catalog::relation::{self, row_security_applies_to};
 use crate::pg::error::{Reads, SqlError};
+use crate::pg::private::private_table;
 use crate::pg::session::{self, Unattested, current_role, rights_changed, role_name};
 use crate::pg::tables::graph::Graph;
 
@@ -93,7 +94,9 @@ fn unattested(graph: &Graph, role: pg_sys::Oid) -> Option<Unattested> {
     if xid == pg_sys::InvalidTransactionId {
         return graph.catalog_is_newer(role).then_some(Unattested::NewerCatalog);
     }
-    if ROLES.into_iter().any(relation::is_locked_for_writing)
+    // Under a key file an epoch that is rolled back has the key of one that comes.
+    if private_table::may_be_changing()
+        || ROLES.into_iter().any(relation::is_locked_for_writing)
         || graph.relations().into_iter().any(relation::is_locked_for_writing)
     {
         return Some(Unattested::Changed);

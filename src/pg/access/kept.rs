@@ -354,9 +354,9 @@ pub fn note_check(
 }
 
 /// The keys that rows refer to, each with their number.
-pub fn references(rows: &PromotingRows) -> Vec<(String, i64)> {
+pub fn references(store: &StoreTable, rows: &PromotingRows) -> Vec<(String, i64)> {
     let mut counts = Vec::new();
-    query(&rows.statement(&REFERENCE_COUNTS), &[], |row| {
+    query(&store.statement_with(&REFERENCE_COUNTS, rows), &[], |row| {
         let key = row.text(0, |text| text.unwrap_or_default().to_owned());
         counts.push((key, row.i64(1).unwrap_or_default()));
         ControlFlow::Continue(())

@@ -7,12 +7,14 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 use serde_json::json;
 
 use crate::pg::catalog::citus;
-use crate::pg::catalog::names;
+use crate::pg::catalog::{names, writers};
 use crate::pg::catalog::privileges::{Use, check_binder};
 use crate::pg::catalog::relation::{self, Table};
 use crate::pg::error::{SqlError, Word};
-use crate::pg::private::binding::bound_traces;
-use crate::pg::query::{Argument, ColumnType, NamedTable, Planning, Statement, Template, query};
+use crate::pg::private::binding::{bound_traces, traces_writers};
+use crate::pg::query::{
+    Argument, ColumnType, NamedTable, Planning, Statement, Template, query, tables_are_newer,
+};
 use crate::pg::tables::store::PromotingRows;
 
 const TRACE: Template = Template::new(
@@ -67,11 +69,14 @@ fn missing(message: &str) -> SqlError {
 /// Adds a trace to the bound table, with the caller's rights.
 ///
 /// # Errors
-/// As [`lock`]; 42P01 when there is none.
+/// As [`lock`]; 42P01 when there is none; 40001 where the snapshot is older than the binding.
 pub fn insert(trace: &Trace<'_>) -> Result<(), SqlError> {
     let (table, binder) = bound_traces().ok_or_else(|| missing("no trace table is bound"))?;
     relation::check_rights(table);
     let table = lock(table, binder)?;
+    if writers::any_unseen(traces_writers()) {
+        return Err(tables_are_newer());
+    }
     let text = TRACE.text.replace("{traces}", &table.qualified_name());
     let (id, is_admissible) = (trace.id.to_string(), trace.is_admissible.to_string());
     let arguments = [

@@ -5,6 +5,7 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 
 use crate::pg::catalog::{names, relation};
 use crate::pg::error::{SqlError, Word};
+use crate::pg::session::current_role;
 
 /// What is done with a bound table.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -68,6 +69,20 @@ pub fn check_binder(
          says: {};",
         binding()
     )))
+}
+
+/// The error of a table that another role has bound, with the query that shows the binding in place of a call that
+/// binds it again: whoever makes that call runs code of the table's owner, and the mapping may be anything.
+pub fn shown_to_others(
+    error: SqlError,
+    word: Word,
+    binder: pg_sys::Oid,
+    binding: &str,
+) -> SqlError {
+    match error.is(word) && binder != current_role() {
+        true => error.hint(format!("Let the role that has bound it see to it: {binding};")),
+        false => error,
+    }
 }
 
 fn may(

@@ -299,6 +299,10 @@ fn extension_of(oid: pg_sys::Oid) -> Option<String> {
 /// The OIDs below a partitioned table, locked AccessShare; none below another one. Read as the planner reads it, at the
 /// latest committed state: a partition made after the transaction's snapshot is part of the table too.
 pub fn partitions(root: pg_sys::Oid) -> Vec<pg_sys::Oid> {
+    inheritors(root, pg_sys::AccessShareLock)
+}
+
+fn inheritors(root: pg_sys::Oid, lock: u32) -> Vec<pg_sys::Oid> {
     // SAFETY: a syscache look-up of a relation that is locked.
     if unsafe { pg_sys::get_rel_relkind(root) } as u8 != pg_sys::RELKIND_PARTITIONED_TABLE {
         return Vec::new();
@@ -307,7 +311,7 @@ pub fn partitions(root: pg_sys::Oid) -> Vec<pg_sys::Oid> {
     // guard turns an error in it into a panic. It returns a list of OIDs, the root first.
     let all = unsafe {
         let list = pg_sys::ffi::pg_guard_ffi_boundary(|| {
-            find_all_inheritors(root, pg_sys::AccessShareLock as i32, std::ptr::null_mut())
+            find_all_inheritors(root, lock as i32, std::ptr::null_mut())
         });
         PgList::<pg_sys::Oid>::from_pg(list).iter_oid().collect::<Vec<_>>()
     };
@@ -447,6 +451,14 @@ unsafe extern "C-unwind" fn check_rights_of_named(
 pub fn lock_shared(oid: pg_sys::Oid) {
     // SAFETY: any OID may be locked; invalidations are taken in on the way.
     unsafe { pg_sys::LockRelationOid(oid, pg_sys::AccessShareLock as i32) };
+}
+
+/// As [`lock_shared`], of a table and its partitions; false where one of them cannot be locked at once.
+pub fn lock_at_once(table: pg_sys::Oid) -> bool {
+    let mode = pg_sys::AccessShareLock as i32;
+    // SAFETY: any OID may be locked; invalidations are taken in on the way.
+    let lock = |oid| unsafe { pg_sys::ConditionalLockRelationOid(oid, mode) };
+    lock(table) && inheritors(table, pg_sys::NoLock).into_iter().all(lock)
 }
 
 /// Whether this transaction holds a lock on the relation that lets it write there or change it.

@@ -72,6 +72,19 @@ pub fn are_unseen(tables: impl Iterator<Item = pg_sys::Oid>) -> bool {
     writers_of(tables).into_iter().any(is_unseen)
 }
 
+/// The same of these transactions.
+pub fn any_unseen(writers: Vec<pg_sys::TransactionId>) -> bool {
+    writers.into_iter().any(is_unseen)
+}
+
+/// The transactions that wrote the row of a relation in pg_class.
+pub fn writers_of_relation(relation: pg_sys::Oid) -> Vec<pg_sys::TransactionId> {
+    let mut writers = Vec::new();
+    let class = (pg_sys::RelationRelationId, oid(pg_sys::ClassOidIndexId), 1);
+    rows(class, relation, Rows::Current, &mut writers);
+    writers
+}
+
 /// Whether this transaction is not over for the active snapshot, or is the current one.
 pub(super) fn is_newer(transaction: pg_sys::TransactionId) -> bool {
     is_current(transaction) || is_unseen(transaction)
@@ -110,8 +123,7 @@ fn oid(index: u32) -> pg_sys::Oid {
 fn writers_of(tables: impl Iterator<Item = pg_sys::Oid>) -> Vec<pg_sys::TransactionId> {
     let mut writers = Vec::new();
     for table in tables {
-        let class = (pg_sys::RelationRelationId, oid(pg_sys::ClassOidIndexId), 1);
-        rows(class, table, Rows::Current, &mut writers);
+        writers.extend(writers_of_relation(table));
         let attribute = (pg_sys::AttributeRelationId, oid(pg_sys::AttributeRelidNumIndexId), 1);
         rows(attribute, table, Rows::Current, &mut writers);
         // A partition that was detached is not among the tables any more: its row is dead, and the snapshot may see it.
@@ -160,7 +172,7 @@ pub unsafe fn writer(tuple: pg_sys::HeapTuple) -> Option<pg_sys::TransactionId> 
 ///
 /// # Safety
 /// The tuple is valid.
-pub(super) unsafe fn deleter(tuple: pg_sys::HeapTuple) -> Option<pg_sys::TransactionId> {
+pub unsafe fn deleter(tuple: pg_sys::HeapTuple) -> Option<pg_sys::TransactionId> {
     // SAFETY: guaranteed by the caller.
     let header = unsafe { &*(*tuple).t_data };
     let unset =

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::pg::error::{SqlError, Word};
 use crate::pg::private::private_table::{
-    BINDING, RECORDER_BINDING, STORE_BINDING, TRACE_BINDING, this_database,
+    BINDING, PrivateRow, RECORDER_BINDING, STORE_BINDING, TRACE_BINDING, this_database,
 };
 use crate::pg::sql::types::JsonbText;
 
@@ -51,7 +51,7 @@ impl Binding {
                 edges_by_child: row.relation(11),
                 columns: row.json(5),
                 resolved: row.json(6)?,
-                binder: row.oid(9)?,
+                binder: row.role(9)?,
                 is_copied: row.oid(10)? != this_database(),
                 writers: row.writer().into_iter().collect(),
             })
@@ -59,12 +59,11 @@ impl Binding {
         row.into_iter().next()
     }
 
-    /// The transactions that took a name from a graph, or wrote such a row, where they are not frozen.
+    /// The transactions that took a name from a graph, or wrote such a row, or made the table of the bindings, where
+    /// they are not frozen.
     pub fn writers_of_former(name: &str) -> Vec<pg_sys::TransactionId> {
-        BINDING.scan(|row| {
-            let is_former = !row.boolean(2)? && row.text(1)? == name;
-            is_former.then(|| row.writer()).flatten()
-        })
+        let is_named = |row: &PrivateRow| row.text(1).is_some_and(|text| text == name);
+        BINDING.writers(|row| row.boolean(2) == Some(false) && is_named(row))
     }
 }
 
@@ -85,23 +84,38 @@ impl RecorderBinding {
             Some(RecorderBinding {
                 events: row.relation(1)?,
                 columns: row.json(2),
-                binder: row.oid(4)?,
+                binder: row.role(4)?,
             })
         });
         row.into_iter().next()
     }
 }
 
+/// The transactions that decided which table holds recorder events, where they are not frozen.
+pub fn recorder_writers() -> Vec<pg_sys::TransactionId> {
+    RECORDER_BINDING.writers(|_| true)
+}
+
+/// The same of the table of traces.
+pub fn traces_writers() -> Vec<pg_sys::TransactionId> {
+    TRACE_BINDING.writers(|_| true)
+}
+
+/// The same of the store of the graph of this name, and those that took another graph's from it.
+pub fn store_writers(graph: &str) -> Vec<pg_sys::TransactionId> {
+    STORE_BINDING.writers(|row| row.text(0).is_some_and(|name| name == graph))
+}
+
 /// The table of traces, and the role that bound it; `None` while there is none.
 pub fn bound_traces() -> Option<(pg_sys::Oid, pg_sys::Oid)> {
-    TRACE_BINDING.scan(|row| Some((row.relation(1)?, row.oid(3)?))).into_iter().next()
+    TRACE_BINDING.scan(|row| Some((row.relation(1)?, row.role(3)?))).into_iter().next()
 }
 
 /// The store that is bound for the graph of this name, and the role that bound it; `None` while there is none.
 pub fn bound_store(graph: &str) -> Option<(pg_sys::Oid, pg_sys::Oid)> {
     let rows = STORE_BINDING.scan(|row| {
         let is_named = row.text(0)? == graph;
-        is_named.then_some((row.relation(1)?, row.oid(3)?))
+        is_named.then_some((row.relation(1)?, row.role(3)?))
     });
     rows.into_iter().next()
 }

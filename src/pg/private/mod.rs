@@ -2,6 +2,7 @@
 
 pub mod binding;
 mod bound_relation;
+mod bound_role;
 pub mod keys;
 pub mod members;
 pub mod private_table;

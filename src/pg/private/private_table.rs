@@ -4,15 +4,16 @@
 use std::ffi::{CStr, c_int};
 use std::num::NonZeroUsize;
 
+use kernel::json::canonical::json_text;
 use pgrx::prelude::*;
 use pgrx::trigger_support::called_as_trigger;
 use pgrx::{FromDatum, PgTupleDesc, heap_getattr_raw, pg_sys};
 
 use crate::pg::catalog::{relation, writers};
-use crate::pg::error::{OrRaise, SqlError, Word};
+use crate::pg::error::{SqlError, Word};
 use crate::pg::private::version;
-use crate::pg::sql::types::JsonbText;
-use crate::pg::text::{TextArg, replaced, text_datum};
+use crate::pg::sql::types::{JsonbText, TextType};
+use crate::pg::text::{TextArg, replaced};
 
 /// A table in the private schema, as the extension's script makes it.
 pub struct PrivateTable {
@@ -24,6 +25,9 @@ pub struct PrivateTable {
 
 /// Stands for `graph_kernel.bound_relation`, which has another OID in each database.
 const BOUND_RELATION: pg_sys::Oid = pg_sys::InvalidOid;
+
+/// Stands for `graph_kernel.bound_role`; no column has this type.
+const BOUND_ROLE: pg_sys::Oid = pg_sys::CSTRINGOID;
 
 /// Stands for `graph_kernel.secret`; no column has this type.
 const SECRET: pg_sys::Oid = pg_sys::INTERNALOID;
@@ -41,7 +45,7 @@ pub const BINDING: PrivateTable = PrivateTable {
         pg_sys::JSONBOID,
         pg_sys::TEXTOID,
         pg_sys::TIMESTAMPTZOID,
-        pg_sys::OIDOID,
+        BOUND_ROLE,
         pg_sys::OIDOID,
         BOUND_RELATION,
     ],
@@ -50,19 +54,19 @@ pub const BINDING: PrivateTable = PrivateTable {
 /// The table whose row decides which table holds recorder events.
 pub const RECORDER_BINDING: PrivateTable = PrivateTable {
     name: c"recorder_binding",
-    columns: &[pg_sys::BOOLOID, BOUND_RELATION, pg_sys::JSONBOID, pg_sys::TEXTOID, pg_sys::OIDOID],
+    columns: &[pg_sys::BOOLOID, BOUND_RELATION, pg_sys::JSONBOID, pg_sys::TEXTOID, BOUND_ROLE],
 };
 
 /// The table whose row decides which table holds traces.
 pub const TRACE_BINDING: PrivateTable = PrivateTable {
     name: c"trace_binding",
-    columns: &[pg_sys::BOOLOID, BOUND_RELATION, pg_sys::TEXTOID, pg_sys::OIDOID],
+    columns: &[pg_sys::BOOLOID, BOUND_RELATION, pg_sys::TEXTOID, BOUND_ROLE],
 };
 
 /// The table whose rows decide which tables keep documents.
 pub const STORE_BINDING: PrivateTable = PrivateTable {
     name: c"store_binding",
-    columns: &[pg_sys::TEXTOID, BOUND_RELATION, pg_sys::TEXTOID, pg_sys::OIDOID],
+    columns: &[pg_sys::TEXTOID, BOUND_RELATION, pg_sys::TEXTOID, BOUND_ROLE],
 };
 
 /// The roots of the keys.
@@ -131,7 +135,7 @@ impl PrivateTable {
                     };
                     match *made {
                         // Stored as an OID.
-                        BOUND_RELATION => is_own() && a.attbyval && a.attlen == 4,
+                        BOUND_RELATION | BOUND_ROLE => is_own() && a.attbyval && a.attlen == 4,
                         // Stored as a bytea.
                         SECRET => is_own() && a.attlen == -1,
                         made => a.atttypid == made,
@@ -200,6 +204,28 @@ impl PrivateTable {
 
     /// The results of `read` for each row, in no order.
     pub fn scan<T>(&self, read: impl Fn(&PrivateRow) -> Option<T>) -> Vec<T> {
+        self.scan_by(std::ptr::null_mut(), read)
+    }
+
+    /// The transactions that made the table, that wrote the rows of which `is_meant` is true, and that deleted any,
+    /// where they are not frozen. No vacuum removes a row that was deleted while the active snapshot sees it.
+    pub fn writers(
+        &self,
+        is_meant: impl Fn(&PrivateRow) -> bool,
+    ) -> Vec<pg_sys::TransactionId> {
+        let mut writers = writers::writers_of_relation(self.oid());
+        writers.extend(self.scan(|row| row.writer().filter(|_| is_meant(row))));
+        // SAFETY: the scan that made the row is still open.
+        let deleter = |row: &PrivateRow| unsafe { writers::deleter(row.tuple) };
+        writers.extend(self.scan_by(&raw mut pg_sys::SnapshotAnyData, deleter));
+        writers
+    }
+
+    fn scan_by<T>(
+        &self,
+        snapshot: pg_sys::Snapshot,
+        read: impl Fn(&PrivateRow) -> Option<T>,
+    ) -> Vec<T> {
         // SAFETY: the relation is open and the scan's tuple valid while `read` looks at it. A NULL
         // snapshot makes this a catalog scan.
         unsafe {
@@ -208,7 +234,7 @@ impl PrivateTable {
                 relation,
                 pg_sys::InvalidOid,
                 false,
-                std::ptr::null_mut(),
+                snapshot,
                 0,
                 std::ptr::null_mut(),
             );
@@ -235,8 +261,8 @@ pub enum Key<'a> {
     Oid(pg_sys::Oid),
     /// An `integer`.
     Integer(i32),
-    /// A `text`, of collation "C".
-    Text(&'a str),
+    /// A `jsonb` that is this text.
+    Json(&'a str),
 }
 
 impl Key<'_> {
@@ -245,7 +271,7 @@ impl Key<'_> {
         let (function, value) = match self {
             Key::Oid(oid) => (pg_sys::F_OIDEQ, (*oid).into()),
             Key::Integer(number) => (pg_sys::F_INT4EQ, (*number).into()),
-            Key::Text(text) => (pg_sys::F_TEXTEQ, text_datum(text).or_raise()),
+            Key::Json(text) => (pg_sys::F_JSONB_EQ, JsonbText(json_text(text)).write()),
         };
         (function.into(), value)
     }
@@ -323,6 +349,11 @@ impl PrivateRow {
     /// A `graph_kernel.bound_relation`; 0 is one that a restore did not find.
     pub fn relation(&self, column: usize) -> Option<pg_sys::Oid> {
         self.get(column, BOUND_RELATION)
+    }
+
+    /// A `graph_kernel.bound_role`; 0 is one that a restore did not find.
+    pub fn role(&self, column: usize) -> Option<pg_sys::Oid> {
+        self.get(column, BOUND_ROLE)
     }
 
     /// An `oid`.

@@ -4,10 +4,10 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 use serde_json::Value;
 
 use crate::pg::catalog::names::{self, literal_of};
-use crate::pg::catalog::privileges::{Use, check_binder};
+use crate::pg::catalog::privileges::{Use, check_binder, shown_to_others};
 use crate::pg::catalog::relation::{self, row_security_applies_to};
 use crate::pg::error::{Reads, SqlError, Word};
-use crate::pg::private::binding::{RecorderBinding, mapping};
+use crate::pg::private::binding::{RecorderBinding, mapping, recorder_writers};
 use crate::pg::query::{Statement, Template};
 use crate::pg::shortage::memory;
 use crate::pg::tables::bound_table::{
@@ -28,6 +28,9 @@ const EVENT_COLUMNS: &[ColumnRule] = &[
     optional("is_gap", &["is_gap"], ValueKind::Boolean),
     optional("schema_version", &["schema_version"], ValueKind::Text),
 ];
+
+/// The query that shows the binding.
+const BINDING: &str = "SELECT events, columns FROM graph_kernel.recorder_binding";
 
 /// The event table as it is named now.
 pub struct RecorderTable {
@@ -65,7 +68,8 @@ impl RecorderTable {
             return Ok(None);
         };
         relation::check_rights(events);
-        Self::resolve(events, &mapping(columns.as_ref())?, Some(binder)).map(Some)
+        let table = Self::resolve(events, &mapping(columns.as_ref())?, Some(binder));
+        table.map(Some).map_err(|error| shown_to_others(error, Word::RecorderTable, binder, BINDING))
     }
 
     /// The default table, which anybody may have made, not looked at.
@@ -99,8 +103,7 @@ impl RecorderTable {
                     .map(|raw| raw.number)
                     .collect()
             };
-            let binding = || "SELECT events, columns FROM graph_kernel.recorder_binding".to_owned();
-            check_binder(binder, events.table.oid, Use::Read, read, binding)
+            check_binder(binder, events.table.oid, Use::Read, read, || BINDING.to_owned())
                 .map_err(|error| error.word(Word::RecorderTable))?;
         }
         let rls = row_security_applies_to(events.table.oid);
@@ -118,12 +121,12 @@ impl RecorderTable {
         self.events.table.oid
     }
 
-    /// As [`BoundTable::check_settled`].
+    /// As [`BoundTable::check_settled`], also of the binding.
     ///
     /// # Errors
     /// 40001.
     pub fn check_settled(&self) -> Result<(), SqlError> {
-        self.events.check_settled()
+        self.events.check_settled_with(recorder_writers())
     }
 
     /// What its errors need a hint for, as the current role reads it.

@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use crate::pg::catalog::index::has_gin_index;
 use crate::pg::catalog::names::{self, literal_of};
-use crate::pg::catalog::privileges::{Use, check_binder};
+use crate::pg::catalog::privileges::{Use, check_binder, shown_to_others};
 use crate::pg::catalog::relation::{self, Table};
 use crate::pg::error::{SqlError, Word};
-use crate::pg::private::binding::bound_store;
+use crate::pg::private::binding::{bound_store, store_writers};
 use crate::pg::query::{NamedTable, Statement, Template};
 use crate::pg::shortage::memory;
 use crate::pg::tables::bound_table::{
@@ -32,10 +32,14 @@ const STORE_COLUMNS: &[ColumnRule] = &[
     required("superseded_by", &["superseded_by"], ValueKind::Text),
 ];
 
+/// The query that shows the bindings.
+const BINDING: &str = "SELECT name, store FROM graph_kernel.store_binding";
+
 /// The store as it is named now.
 pub struct StoreTable {
     store: BoundTable,
     in_statements: TableText,
+    graph: String,
 }
 
 impl StoreTable {
@@ -64,7 +68,8 @@ impl StoreTable {
         memory::check();
         let Some((store, binder)) = bound_store(graph) else { return Ok(None) };
         relation::check_rights(store);
-        Self::resolve(store, graph, binder).map(Some)
+        let table = Self::resolve(store, graph, binder);
+        table.map(Some).map_err(|error| shown_to_others(error, Word::StoreTable, binder, BINDING))
     }
 
     /// The table of this OID as the store that this role binds or bound for a graph.
@@ -96,12 +101,12 @@ impl StoreTable {
             let columns = store.columns.values();
             columns.flat_map(|column| store.raw_columns(column)).map(|raw| raw.number).collect()
         };
-        let binding = || "SELECT name, store FROM graph_kernel.store_binding".to_owned();
+        let binding = || BINDING.to_owned();
         check_binder(binder, store.table.oid, Use::Read, read, binding)
             .and_then(|()| check_binder(binder, store.table.oid, Use::Insert, Vec::new, binding))
             .map_err(|error| error.word(Word::StoreTable))?;
         let in_statements = store.in_statements("store", "s");
-        Ok(StoreTable { store, in_statements })
+        Ok(StoreTable { store, in_statements, graph: graph.to_owned() })
     }
 
     /// What SQL code needs of the table: its OID, and whether turns are found by an index.
@@ -124,12 +129,12 @@ impl StoreTable {
         self.store.table.qualified_name()
     }
 
-    /// As [`BoundTable::check_settled`].
+    /// As [`BoundTable::check_settled`], also of the binding.
     ///
     /// # Errors
     /// 40001.
     pub fn check_settled(&self) -> Result<(), SqlError> {
-        self.store.check_settled()
+        self.store.check_settled_with(store_writers(&self.graph))
     }
 
     /// As [`StoreTable::statement`], of one that names rows that refer to its documents first.
@@ -178,6 +183,13 @@ impl PromotingRows {
         const HINT: &str =
             "The table must be permanent; graph_check() names triggers with bad arguments.";
         relation::check_rights(table);
+        // Who may lock a table that promotes, and may have made it one, keeps no reader of all such tables waiting.
+        if !relation::lock_at_once(table) {
+            let message = "a table of rows that promote is locked";
+            return Err(SqlError::new(PgSqlErrorCode::ERRCODE_LOCK_NOT_AVAILABLE, message)
+                .word(Word::StoreTable)
+                .hint("Call the function again."));
+        }
         if Table::lock(table).is_none() {
             let message = "a table of rows that promote was dropped while it was looked up";
             return Err(SqlError::new(PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE, message)

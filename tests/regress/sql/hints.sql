@@ -84,7 +84,7 @@ ALTER TABLE graph_kernel.binding DISABLE TRIGGER guard;
 ALTER TABLE graph_kernel.binding DISABLE TRIGGER guard_binder;
 CREATE TABLE secret (id uuid PRIMARY KEY, parent uuid);
 INSERT INTO graph_kernel.binding (name, is_current, turns, columns, resolved, bound_by, binder, database)
-SELECT v.name, true, v.turns, v.columns, CASE jsonb_typeof(v.columns) WHEN 'object' THEN v.columns ELSE '{}' END, 'x', 'regress_hostile'::regrole, d.oid
+SELECT v.name, true, v.turns, v.columns, CASE jsonb_typeof(v.columns) WHEN 'object' THEN v.columns ELSE '{}' END, 'x', 'regress_hostile'::regrole::oid, d.oid
 FROM pg_database AS d,
      (VALUES ('a list', 'memory_turns'::regclass, '[1]'::jsonb), ('a list in it', 'memory_turns', '{"turns": {"content_hash": [], "parents": [{"parent": "id", "edge_type": "reply"}]}}'),
              ('catalog', 'pg_authid', NULL), ('private', 'graph_kernel.root_keys', NULL),

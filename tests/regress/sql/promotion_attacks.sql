@@ -208,6 +208,7 @@ CREATE TRIGGER d_list BEFORE UPDATE ON atoms FOR EACH ROW WHEN (NEW.statement::r
 CREATE TRIGGER d_row BEFORE UPDATE ON atoms FOR EACH ROW WHEN (NEW.statement::made_of_theirs IS NULL) EXECUTE FUNCTION suppress_redundant_updates_trigger();
 CREATE TRIGGER e_given BEFORE UPDATE ON memory_turns FOR EACH ROW WHEN (query_to_xml('SELECT regress_theirs.calls()', true, true, '') IS NOT NULL) EXECUTE FUNCTION suppress_redundant_updates_trigger();
 CREATE TRIGGER f_seen BEFORE UPDATE ON memory_turns FOR EACH ROW WHEN (table_to_xml('regress_theirs.seen', true, true, '') IS NOT NULL) EXECUTE FUNCTION set_column('summary');
+CREATE TRIGGER g_bounds BEFORE UPDATE ON memory_turns FOR EACH ROW WHEN (satisfies_hash_partition('memory_turns'::regclass, 2, 0, NEW.id)) EXECUTE FUNCTION suppress_redundant_updates_trigger();
 CREATE TRIGGER g_hash BEFORE UPDATE ON memory_turns FOR EACH ROW EXECUTE FUNCTION graph_content_hash_trigger('session_id', 'content_text');
 CREATE TRIGGER h_column BEFORE UPDATE ON memory_turns FOR EACH ROW EXECUTE FUNCTION set_column('role');
 CREATE TRIGGER i_store BEFORE INSERT ON slice_store FOR EACH ROW EXECUTE FUNCTION graph_content_hash_trigger('kept_by', 'key');
@@ -244,6 +245,7 @@ SET client_min_messages = warning;
 DROP TABLE noted;
 DROP FUNCTION set_column CASCADE;
 DROP FUNCTION nothing;
+DROP TRIGGER g_bounds ON memory_turns;
 DROP TRIGGER g_hash ON memory_turns;
 DROP TRIGGER o_form ON memory_turns;
 DROP TRIGGER v_promotes ON memory_turns;

@@ -117,6 +117,10 @@ pub fn values(kind: &str) -> (String, Vec<String>) {
             "'memory_turns'::graph_kernel.bound_relation".to_owned(),
             quoted(&["-", "0", "4294967295", "nowhere.memory_turns", "memory_turns_pkey"]),
         ),
+        "graph_kernel.bound_role" => (
+            "'10'::graph_kernel.bound_role".to_owned(),
+            vec!["10::oid::graph_kernel.bound_role".to_owned()],
+        ),
         "uuid[]" => (
             format!("ARRAY['{ANCHOR}']::uuid[]"),
             [

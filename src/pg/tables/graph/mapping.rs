@@ -14,6 +14,7 @@ use crate::pg::catalog::relation;
 use crate::pg::catalog::writers::CatalogWriters;
 use crate::pg::error::{SqlError, Word};
 use crate::pg::guc::DEFAULT_GRAPH;
+use crate::pg::session::current_role;
 use crate::pg::tables::bound_table::{
     BoundColumn, BoundTable, ColumnRule, Mapping, MappingChange, TableRules, TableText, ValueKind,
     by_type, literal, optional, required, rule,
@@ -107,6 +108,14 @@ pub struct GraphTables<'a> {
     pub binder: Option<pg_sys::Oid>,
 }
 
+/// The query that shows the binding of this name.
+pub(super) fn binding_query(name: &str) -> String {
+    let name = literal_of(name);
+    format!(
+        "SELECT turns, edges, columns FROM graph_kernel.binding WHERE name OPERATOR(pg_catalog.=) {name}"
+    )
+}
+
 /// What the columns of a graph are resolved by.
 #[derive(Clone, Copy)]
 pub enum MappingReading<'a> {
@@ -134,12 +143,17 @@ impl GraphTables<'_> {
         self.command_with(part, change)
     }
 
-    /// As [`GraphTables::command`], with any number of values.
+    /// As [`GraphTables::command`], with any number of values. Of what another role has bound it is the query that shows
+    /// the binding: the tables may be of an owner whose code whoever binds them would run.
     pub(super) fn command_with(
         &self,
         part: &str,
         changes: impl IntoIterator<Item = (Place, Value)>,
     ) -> String {
+        let is_bound = !matches!(self.reading, MappingReading::Given(_));
+        if is_bound && self.binder.is_some_and(|binder| binder != current_role()) {
+            return binding_query(self.binding);
+        }
         let mut columns = self.columns.as_object().cloned().unwrap_or_default();
         for (place, value) in changes {
             let part = columns.entry(part).or_insert_with(|| Value::Object(Map::new()));

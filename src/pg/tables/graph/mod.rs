@@ -20,7 +20,7 @@ use serde_json::Value;
 
 pub use self::advice::Advice;
 use self::follows::Follows;
-use self::mapping::PAYLOAD;
+use self::mapping::{PAYLOAD, binding_query};
 pub use self::mapping::{GraphTables, MappingReading, OWNER, VALID_UNTIL, edges_by_child};
 use self::statements::KeptBy;
 use crate::pg::catalog::names::{self, literal_of};
@@ -80,10 +80,7 @@ struct ParentColumn {
 impl Graph {
     /// The query that shows the binding.
     fn binding_query(&self) -> String {
-        let name = literal_of(&self.binding);
-        format!(
-            "SELECT turns, edges, columns FROM graph_kernel.binding WHERE name OPERATOR(pg_catalog.=) {name}"
-        )
+        binding_query(&self.binding)
     }
 
     /// Whether payloads are of type json; else they are of type jsonb, or there are none.
