@@ -13,7 +13,8 @@ COMMENT ON FUNCTION graph_kernel.registry_fingerprint(text[], text[]) IS
 -- restored dump meets nothing that is there already. A name never has the form of a hash.
 CREATE TABLE graph_kernel.policies (
     name text UNIQUE CHECK (
-        name OPERATOR(pg_catalog.~) '^(?![0-9a-f]{16}$).{1,255}$'
+        pg_catalog.octet_length(name) OPERATOR(pg_catalog.<=) 1020
+        AND name OPERATOR(pg_catalog.~) '^(?![0-9a-f]{16}$).{1,255}$'
         AND name OPERATOR(pg_catalog.<>) ALL ('{default,focused,broad}')
     ),
     policy @extschema@.slice_policy NOT NULL,
@@ -93,7 +94,8 @@ LANGUAGE sql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 RETURN CASE
     WHEN policy_fault.policy IS NULL THEN 'INVALID_POLICY'
-    WHEN policy_fault.name !~ '^(?![0-9a-f]{16}$).{1,255}$' THEN 'INVALID_POLICY_NAME'
+    WHEN octet_length(policy_fault.name) > 4 * 255 OR policy_fault.name !~ '^(?![0-9a-f]{16}$).{1,255}$'
+        THEN 'INVALID_POLICY_NAME'
     -- Everybody reads the registry, and their hash does not tell them apart.
     WHEN policy_fault.policy::json ->> 'pins' IS NOT NULL OR policy_fault.policy::json ->> 'seeds' IS NOT NULL
         THEN 'POLICY_WITH_INPUTS'

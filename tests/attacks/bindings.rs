@@ -174,6 +174,59 @@ fn a_graph_has_one_mapping() {
     assert_eq!(text(&mut attack.admin, &bind), honest, "the same mapping is the same graph");
 }
 
+/// Who binds a table runs code of its owner, and says that the mapping is right: no hint is a call that binds what another
+/// has bound, whatever its row says.
+#[test]
+fn no_hint_binds_what_another_role_has_bound() {
+    let mut attack = Attack::new("bind_hints");
+    attack
+        .admin
+        .batch_execute(
+            "SELECT graph_kernel.create_recorder_table('vault'), graph_kernel.create_slice_store('vault');
+             ALTER TABLE vault.recorder_events DROP COLUMN ordinal; ALTER TABLE vault.slice_store DROP COLUMN kind",
+        )
+        .unwrap();
+    let resolved = r#"{"turns": {"id": "id", "salience": "secret", "parents": []}}"#;
+    for (name, table, columns) in [
+        ("default", "own.turns", r#"{"turns": {"role": "secret"}}"#),
+        ("of others", "vault.secrets", r#"{"turns": {"content_text": "secret"}}"#),
+    ] {
+        attack
+            .owner
+            .batch_execute(&format!(
+                "INSERT INTO graph_kernel.binding (name, is_current, turns, columns, resolved)
+                 VALUES ('{name}', true, '{table}', '{columns}', '{resolved}')"
+            ))
+            .unwrap();
+    }
+    attack
+        .owner
+        .batch_execute(
+            "INSERT INTO graph_kernel.recorder_binding (events) VALUES ('vault.recorder_events');
+             INSERT INTO graph_kernel.store_binding (name, store) VALUES ('default', 'vault.slice_store')",
+        )
+        .unwrap();
+    let mut refused = 0;
+    for graph in ["default", "of others"] {
+        attack.admin.batch_execute(&format!("SET graph_kernel.graph = '{graph}'")).unwrap();
+        for call in [
+            "SELECT graph_slice('00000000-0000-4000-8000-000000000001')::text",
+            "SELECT count(*)::text FROM recorder_chunks()",
+            "SELECT count(*)::text FROM graph_kernel.kept",
+        ] {
+            // The second graph has no store.
+            let Err(error) = attack.admin.query_one(call, &[]) else { continue };
+            refused += 1;
+            let hint = error.as_db_error().unwrap().hint().unwrap_or_default().to_owned();
+            assert!(!hint.contains("bind_"), "{graph}: {call}: {hint}");
+        }
+        let hints = "SELECT coalesce(string_agg(hint, ' '), '') FROM graph_check()";
+        let hints = text(&mut attack.admin, hints);
+        assert!(hints.contains("graph_kernel.binding") && !hints.contains("bind_"), "{hints}");
+    }
+    assert_eq!(refused, 5);
+}
+
 /// The turns table is that of the edges as well.
 #[test]
 fn a_table_that_is_named_twice_is_read_as_one() {

@@ -105,6 +105,35 @@ fn the_extensions_owner_has_no_way_to_the_root_however_he_became_it() {
     assert!(!is_there(&mut admin, "to_regnamespace('graph_kernel')"));
 }
 
+/// What a name stood for before the extension was dropped, nobody knows after it was created again.
+#[test]
+fn a_snapshot_from_before_the_extension_was_created_anew_attests_nothing() {
+    let cluster = Cluster::start("");
+    let mut client = cluster.client();
+    client.batch_execute("CREATE EXTENSION graph_kernel; CREATE SCHEMA other").unwrap();
+    create_graph(&mut client);
+    client
+        .batch_execute(
+            "SELECT graph_kernel.create_tables('other');
+             SELECT graph_kernel.bind_tables('other.memory_turns', 'other.memory_turn_edges')",
+        )
+        .unwrap();
+    let mut reader = cluster.client();
+    reader.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT").unwrap();
+    client
+        .batch_execute(
+            "BEGIN; DELETE FROM memory_turn_edges; DELETE FROM memory_turns WHERE session_id = 'key life'
+                 AND id <> '00000000-0000-4000-8000-000000000003';
+             DROP EXTENSION graph_kernel CASCADE; CREATE EXTENSION graph_kernel; COMMIT",
+        )
+        .unwrap();
+    let export = slice(&mut reader);
+    assert_eq!(reason(&mut client, &export), "unattested", "{export}");
+    reader.batch_execute("COMMIT").unwrap();
+    let export = slice(&mut reader);
+    assert_eq!(reason(&mut client, &export), "ok");
+}
+
 #[test]
 fn others_neither_create_nor_drop_the_extension() {
     let cluster = with_owner();

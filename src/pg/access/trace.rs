@@ -7,9 +7,9 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 use serde_json::json;
 
 use crate::pg::catalog::citus;
-use crate::pg::catalog::{names, writers};
 use crate::pg::catalog::privileges::{Use, check_binder};
 use crate::pg::catalog::relation::{self, Table};
+use crate::pg::catalog::{names, writers};
 use crate::pg::error::{SqlError, Word};
 use crate::pg::private::binding::{bound_traces, traces_writers};
 use crate::pg::query::{

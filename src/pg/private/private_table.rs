@@ -209,10 +209,7 @@ impl PrivateTable {
 
     /// The transactions that made the table, that wrote the rows of which `is_meant` is true, and that deleted any,
     /// where they are not frozen. No vacuum removes a row that was deleted while the active snapshot sees it.
-    pub fn writers(
-        &self,
-        is_meant: impl Fn(&PrivateRow) -> bool,
-    ) -> Vec<pg_sys::TransactionId> {
+    pub fn writers(&self, is_meant: impl Fn(&PrivateRow) -> bool) -> Vec<pg_sys::TransactionId> {
         let mut writers = writers::writers_of_relation(self.oid());
         writers.extend(self.scan(|row| row.writer().filter(|_| is_meant(row))));
         // SAFETY: the scan that made the row is still open.

@@ -69,7 +69,9 @@ impl RecorderTable {
         };
         relation::check_rights(events);
         let table = Self::resolve(events, &mapping(columns.as_ref())?, Some(binder));
-        table.map(Some).map_err(|error| shown_to_others(error, Word::RecorderTable, binder, BINDING))
+        table
+            .map(Some)
+            .map_err(|error| shown_to_others(error, Word::RecorderTable, binder, BINDING))
     }
 
     /// The default table, which anybody may have made, not looked at.

@@ -242,6 +242,8 @@ struct Unanswered<'b> {
     quoted: VecDeque<usize>,
     of_speaker: HashMap<&'b str, VecDeque<usize>>,
     taken: HashSet<usize>,
+    /// How many of `quoted` are not taken.
+    quoted_left: usize,
 }
 
 impl<'b> Unanswered<'b> {
@@ -254,6 +256,7 @@ impl<'b> Unanswered<'b> {
                 quoted: VecDeque::new(),
                 of_speaker: HashMap::new(),
                 taken: HashSet::new(),
+                quoted_left: 0,
             });
         }
         let Some(last) = calls.last_mut() else { return };
@@ -262,6 +265,7 @@ impl<'b> Unanswered<'b> {
             None => last.own.push_back(number),
             Some(by) => {
                 last.quoted.push_back(number);
+                last.quoted_left += 1;
                 last.of_speaker.entry(by).or_default().push_back(number);
             }
         }
@@ -284,13 +288,12 @@ impl<'b> Unanswered<'b> {
         }
         let quoted = of_speaker.or_else(|| first(&mut self.quoted))?;
         self.taken.insert(quoted);
+        self.quoted_left -= 1;
         Some(((self.place, quoted), true))
     }
 
     fn is_empty(&self) -> bool {
-        self.own.is_empty()
-            && self.stored.is_empty()
-            && self.quoted.iter().all(|number| self.taken.contains(number))
+        self.own.is_empty() && self.stored.is_empty() && self.quoted_left == 0
     }
 }
 

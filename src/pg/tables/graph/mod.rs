@@ -20,8 +20,8 @@ use serde_json::Value;
 
 pub use self::advice::Advice;
 use self::follows::Follows;
-use self::mapping::{PAYLOAD, binding_query};
 pub use self::mapping::{GraphTables, MappingReading, OWNER, VALID_UNTIL, edges_by_child};
+use self::mapping::{PAYLOAD, binding_query};
 use self::statements::KeptBy;
 use crate::pg::catalog::names::{self, literal_of};
 use crate::pg::catalog::privileges::{Use, check_binder};
