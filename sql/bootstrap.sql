@@ -243,7 +243,8 @@ SELECT pg_catalog.pg_extension_config_dump('graph_kernel.revoked_keys', '');
 -- has them all. So the guards are ENABLE ALWAYS, also against roles that may set session_replication_role.
 --
 -- A binding counts only while its binder may read what it names. He is who inserts the row. In a restore by a superuser
--- he is found by the name that he had when it was dumped. Where there is no such role, the binding does not count until it is bound again.
+-- he is found by the name that he had when it was dumped. Where there is no such role, the binding does not count until
+-- it is bound again.
 CREATE FUNCTION graph_kernel.is_applying() RETURNS boolean
     AS 'MODULE_PATHNAME', 'is_applying_wrapper' LANGUAGE c STABLE PARALLEL RESTRICTED;
 COMMENT ON FUNCTION graph_kernel.is_applying() IS 'whether this process applies what a publisher sends';
@@ -327,8 +328,8 @@ DECLARE
 BEGIN
     IF NEW.bound_by IS NULL OR NOT is_owner THEN
         SELECT r.oid, r.rolname INTO NEW.binder, NEW.bound_by FROM pg_roles AS r WHERE r.rolname = current_user;
-    -- Those of the functions say who called them, those of a restore who it was when they were dumped. With another role
-    -- in the place of one that is not there, a binding would count that never did.
+    -- Those of the functions say who called them, those of a restore who it was when they were dumped. With another
+    -- role in the place of one that is not there, a binding would count that never did.
     ELSIF NEW.binder IS NULL THEN
         NEW.binder := coalesce((SELECT r.oid FROM pg_roles AS r WHERE r.rolname = NEW.bound_by), 0);
     ELSE

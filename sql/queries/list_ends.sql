@@ -17,7 +17,8 @@ FROM (
             ON c.id OPERATOR(pg_catalog.=) e.child
           WHERE e.parent OPERATOR(pg_catalog.=) {t.id} AND e.child OPERATOR(pg_catalog.<>) {t.id}
             AND (pg_catalog.octet_length(e.edge_type) OPERATOR(pg_catalog.=) 9
-                 AND pg_catalog.lower((e.edge_type) COLLATE pg_catalog."C") OPERATOR(pg_catalog.=) 'reference') IS NOT TRUE
+                 AND pg_catalog.lower((e.edge_type) COLLATE pg_catalog."C") OPERATOR(pg_catalog.=) 'reference')
+                IS NOT TRUE
             AND COALESCE(c.session_id, '') COLLATE pg_catalog."C" OPERATOR(pg_catalog.=) COALESCE({t.session_id},
                 '') COLLATE pg_catalog."C"
       )

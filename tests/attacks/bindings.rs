@@ -174,8 +174,8 @@ fn a_graph_has_one_mapping() {
     assert_eq!(text(&mut attack.admin, &bind), honest, "the same mapping is the same graph");
 }
 
-/// Who binds a table runs code of its owner, and says that the mapping is right: no hint is a call that binds what another
-/// has bound, whatever its row says.
+/// Who binds a table runs code of its owner, and says that the mapping is right: no hint is a call that binds what
+/// another has bound, whatever its row says.
 #[test]
 fn no_hint_binds_what_another_role_has_bound() {
     let mut attack = Attack::new("bind_hints");

@@ -78,8 +78,8 @@ fn statistics_hold_no_root() {
     assert_eq!(row.get::<_, i64>(0), 0);
 }
 
-/// PostgreSQL looks in an index for what leakproof operators ask before row security hides the rows, and EXPLAIN says how
-/// many there were.
+/// PostgreSQL looks in an index for what leakproof operators ask before row security hides the rows, and EXPLAIN says
+/// how many there were.
 #[test]
 fn no_plan_of_a_reader_of_all_data_looks_for_a_word_before_row_security() {
     let setup = Setup::create("words");
@@ -109,7 +109,8 @@ fn no_function_takes_or_gives_bytes_but_those_of_documents() {
     let sending = "graph_kernel.bound_relation_send(graph_kernel.bound_relation), \
                    graph_kernel.bound_role_send(graph_kernel.bound_role), \
                    chunking_policy_send(chunking_policy), graph_document_bytes(json), \
-                   graph_document_json(bytea), graph_kernel.name_of(bytea), graph_kernel.secret_send(graph_kernel.secret), \
+                   graph_document_json(bytea), graph_kernel.name_of(bytea), \
+                   graph_kernel.secret_send(graph_kernel.secret), \
                    slice_policy_send(slice_policy)";
     assert_eq!(row.get::<_, &str>(0), sending);
 }

@@ -1,5 +1,5 @@
-//! The SQL type `graph_kernel.bound_role`: a role by its OID, and in a text by its name, as the OID may be another role's
-//! where a dump is restored.
+//! The SQL type `graph_kernel.bound_role`: a role by its OID, and in a text by its name, as the OID may be another
+//! role's where a dump is restored.
 
 use std::ffi::{CStr, CString};
 

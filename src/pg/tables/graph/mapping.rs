@@ -143,8 +143,8 @@ impl GraphTables<'_> {
         self.command_with(part, change)
     }
 
-    /// As [`GraphTables::command`], with any number of values. Of what another role has bound it is the query that shows
-    /// the binding: the tables may be of an owner whose code whoever binds them would run.
+    /// As [`GraphTables::command`], with any number of values. Of what another role has bound it is the query that
+    /// shows the binding: the tables may be of an owner whose code whoever binds them would run.
     pub(super) fn command_with(
         &self,
         part: &str,
