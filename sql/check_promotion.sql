@@ -41,9 +41,10 @@ BEGIN
                       100000) END,
            graph_kernel.whole_command(CASE
                WHEN g.name IS NULL THEN NULL
-               -- Any ALTER TABLE computes constants of a partition key, as whoever follows the hint.
+               -- Any ALTER TABLE computes constants of partition keys, those of its partitions too, as whoever follows
+               -- the hint.
                WHEN (r.relkind = 'p' OR r.relispartition)
-                AND r.relowner <> ALL (trusted) THEN NULL
+                AND NOT graph_kernel.are_owned(g.place, trusted) THEN NULL
                WHEN g.bad_arguments <> '{}' AND NOT g.is_of_parent THEN
                    format('SELECT pg_catalog.pg_get_triggerdef(g.oid) FROM pg_catalog.pg_trigger AS g WHERE g.tgrelid'
                           ' OPERATOR(pg_catalog.=) %L::pg_catalog.regclass AND g.tgname OPERATOR(pg_catalog.=) %L;'
@@ -228,7 +229,7 @@ BEGIN
         -- A foreign table takes no such trigger; of partitions the same is true as above.
         SELECT o.guard, o.name, d.child::regclass AS place,
                CASE WHEN r.relkind IN ('r', 'p') AND (NOT (r.relkind = 'p' OR r.relispartition)
-                                                      OR r.relowner = ANY (trusted)) THEN o.call END AS call
+                                                      OR graph_kernel.are_owned(r.oid, trusted)) THEN o.call END AS call
         FROM descendant AS d JOIN pg_class AS r ON r.oid = d.child
         CROSS JOIN LATERAL (
             SELECT o.guard, o.name, o.call

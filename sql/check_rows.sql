@@ -52,7 +52,7 @@ BEGIN
     SELECT b.turns::regclass AS turns, b.edges::regclass AS edges,
            CASE WHEN b.edges_by_child IS NULL THEN coalesce(b.columns, '{}')
                 ELSE b.columns || jsonb_build_object('edges_by_child', b.edges_by_child::regclass::text) END AS columns,
-           b.name
+           b.name, b.binder::oid <> (SELECT r.oid FROM pg_roles AS r WHERE r.rolname = current_user) AS is_others
     INTO bound
     FROM graph_kernel.binding AS b WHERE b.is_current AND b.name = mapping_commands.name;
     -- What was found by its name is true.
@@ -68,6 +68,11 @@ BEGIN
             coalesce(bound.columns -> 'edges', '{}') || jsonb_build_object('edge_type', jsonb_build_object('expression',
                 format('CASE %1$s WHEN ''my_type'' THEN ''reply'' ELSE %1$s END', edge_type)))),
         ', name => ' || quote_literal(nullif(bound.name, 'default')));
+    -- Who binds tables runs code of their owner, and says that the mapping is right.
+    IF bound.is_others THEN
+        says_types := format('SELECT turns, edges, columns FROM graph_kernel.binding WHERE name'
+                             ' OPERATOR(pg_catalog.=) %L;', bound.name);
+    END IF;
     IF coalesce(graph #>> '{turns,columns,content_hash}', '') = '' AND content <> ''
        AND bound.columns #> '{turns,content_hash}' IS DISTINCT FROM 'null' THEN
         computes_hashes := format(
@@ -82,13 +87,16 @@ BEGIN
             ', name => ' || quote_literal(nullif(bound.name, 'default')));
         IF bound.turns IS NULL THEN
             computes_hashes := format('ALTER TABLE %s ADD COLUMN content_hash text;', turns);
+        ELSIF bound.is_others THEN
+            computes_hashes := says_types;
         END IF;
     END IF;
     RETURN NEXT;
 END
 $$;
 COMMENT ON FUNCTION graph_kernel.mapping_commands(text, jsonb) IS
-    'how to bind a graph again with a meaning of its edge types, and with content hashes';
+    'how to bind a graph again with a meaning of its edge types, and with content hashes; where another role has bound it,'
+    ' how to see what it is bound as';
 
 -- What is counted over the rows of a graph, in order: whether it has the columns; how to look at the rows, NULL where
 -- they are only counted; how to say what unknown names mean, where one command does it.

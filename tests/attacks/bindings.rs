@@ -206,25 +206,33 @@ fn no_hint_binds_what_another_role_has_bound() {
              INSERT INTO graph_kernel.store_binding (name, store) VALUES ('default', 'vault.slice_store')",
         )
         .unwrap();
+    attack
+        .owner
+        .batch_execute(
+            r#"SELECT graph_kernel.bind_tables('own.turns', name => 'fit', columns => '{"turns": {
+                   "content_text": "secret",
+                   "parents": [{"parent": {"expression": "null::uuid"}, "edge_type": "reply"}]}}')"#,
+        )
+        .unwrap();
     let mut refused = 0;
-    for graph in ["default", "of others"] {
+    for graph in ["default", "of others", "fit"] {
         attack.admin.batch_execute(&format!("SET graph_kernel.graph = '{graph}'")).unwrap();
         for call in [
             "SELECT graph_slice('00000000-0000-4000-8000-000000000001')::text",
             "SELECT count(*)::text FROM recorder_chunks()",
             "SELECT count(*)::text FROM graph_kernel.kept",
         ] {
-            // The second graph has no store.
+            // The other graphs have no store, and one is sliced.
             let Err(error) = attack.admin.query_one(call, &[]) else { continue };
             refused += 1;
             let hint = error.as_db_error().unwrap().hint().unwrap_or_default().to_owned();
             assert!(!hint.contains("bind_"), "{graph}: {call}: {hint}");
         }
-        let hints = "SELECT coalesce(string_agg(hint, ' '), '') FROM graph_check()";
+        let hints = "SELECT string_agg(concat(detail, hint), ' ') FROM graph_check()";
         let hints = text(&mut attack.admin, hints);
         assert!(hints.contains("graph_kernel.binding") && !hints.contains("bind_"), "{hints}");
     }
-    assert_eq!(refused, 5);
+    assert_eq!(refused, 6);
 }
 
 /// The turns table is that of the edges as well.

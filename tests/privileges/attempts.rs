@@ -160,6 +160,10 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
             'schema_version', ''))",
         ),
     ),
+    (
+        "graph_kernel.are_owned(regclass,oid[])",
+        Some("SELECT graph_kernel.are_owned('promoted', '{10}')"),
+    ),
     ("graph_kernel.backfill_content_hashes(integer)", None),
     (
         "graph_kernel.bind_recorder_table(regclass,jsonb)",

@@ -89,6 +89,7 @@ const INTERNAL: &[&str] = &[
     "own_name",
     "raising_row",
     "may_read_rows",
+    "are_owned",
     "may_share_rows",
     "policy_not_found",
     "policy_ref",
