@@ -42,9 +42,8 @@ BEGIN
            graph_kernel.whole_command(CASE
                WHEN g.name IS NULL THEN NULL
                -- Any ALTER TABLE computes constants of partition keys, those of its partitions too, as whoever follows
-               -- the hint.
-               WHEN (r.relkind = 'p' OR r.relispartition)
-                AND NOT graph_kernel.are_owned(g.place, trusted) THEN NULL
+               -- the hint; and a stranger puts another table in the place of his before it is followed.
+               WHEN NOT graph_kernel.are_owned(g.place, trusted) THEN NULL
                WHEN g.bad_arguments <> '{}' AND NOT g.is_of_parent THEN
                    format('SELECT pg_catalog.pg_get_triggerdef(g.oid) FROM pg_catalog.pg_trigger AS g WHERE g.tgrelid'
                           ' OPERATOR(pg_catalog.=) %L::pg_catalog.regclass AND g.tgname OPERATOR(pg_catalog.=) %L;'
@@ -226,10 +225,9 @@ BEGIN
         SELECT d.top, h.inhrelid, true FROM descendant AS d JOIN pg_inherits AS h ON h.inhparent = d.child
         WHERE d.is_trusted
     ), bare AS (
-        -- A foreign table takes no such trigger; of partitions the same is true as above.
+        -- A foreign table takes no such trigger; of strangers' tables the same is true as above.
         SELECT o.guard, o.name, d.child::regclass AS place,
-               CASE WHEN r.relkind IN ('r', 'p') AND (NOT (r.relkind = 'p' OR r.relispartition)
-                                                      OR graph_kernel.are_owned(r.oid, trusted)) THEN o.call END AS call
+               CASE WHEN r.relkind IN ('r', 'p') AND graph_kernel.are_owned(r.oid, trusted) THEN o.call END AS call
         FROM descendant AS d JOIN pg_class AS r ON r.oid = d.child
         CROSS JOIN LATERAL (
             SELECT o.guard, o.name, o.call

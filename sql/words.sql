@@ -20,18 +20,18 @@ COMMENT ON COLUMN graph_kernel.word_totals.counted_at IS 'when they were counted
 CREATE TABLE graph_kernel.word_counts (
     turns oid NOT NULL,
     attribute integer NOT NULL,
-    lexeme jsonb NOT NULL,
+    lexeme text[] COLLATE pg_catalog."C" NOT NULL,
     turn_count bigint NOT NULL,
     PRIMARY KEY (turns, attribute, lexeme)
 );
--- The operators of jsonb are not leakproof, as those of text are: PostgreSQL looks for them in the index after it has
--- asked row security. ANALYZE would copy lexemes into pg_statistic.
+-- The operators of arrays are not leakproof, as those of text are: PostgreSQL does not look in the index for what they
+-- ask before it has asked row security. ANALYZE would copy lexemes into pg_statistic.
 ALTER TABLE graph_kernel.word_counts ALTER COLUMN lexeme SET STATISTICS 0;
 ALTER TABLE graph_kernel.word_counts ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 COMMENT ON TABLE graph_kernel.word_counts IS 'lexemes that more than one turn has';
 COMMENT ON COLUMN graph_kernel.word_counts.turns IS 'table of the turns';
 COMMENT ON COLUMN graph_kernel.word_counts.attribute IS 'number of the column of words';
-COMMENT ON COLUMN graph_kernel.word_counts.lexeme IS 'the lexeme, as a jsonb string';
+COMMENT ON COLUMN graph_kernel.word_counts.lexeme IS 'the lexeme, alone in an array';
 COMMENT ON COLUMN graph_kernel.word_counts.turn_count IS 'how many turns have it';
 
 -- A subscription brings counts of the publisher's tables. There are too many rows for a function to be called for each.
@@ -89,7 +89,7 @@ SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     SELECT FROM graph_kernel.binding LIMIT 0; -- DROP EXTENSION waits
     INSERT INTO graph_kernel.word_counts (turns, attribute, lexeme, turn_count)
-    SELECT $1, $2, to_jsonb(c.lexeme), c.turn_count::bigint FROM jsonb_each_text($3) AS c (lexeme, turn_count);
+    SELECT $1, $2, ARRAY[c.lexeme], c.turn_count::bigint FROM jsonb_each_text($3) AS c (lexeme, turn_count);
 END;
 COMMENT ON FUNCTION graph_kernel.add_word_counts(oid, integer, jsonb) IS
     'refresh_words, for its caller: how many turns have these lexemes';

@@ -87,10 +87,12 @@ impl<'a> Requirement<'a> {
             _ => return None,
         };
         let argument = literal_of(&format!("roles={trusted}"));
-        let hint = format!(
-            "Have it taken by a role that the trigger trusts; one that trusts this role has the third argument \
-            {argument}."
-        );
+        let how = match role.contains(',') {
+            // It would be taken for several.
+            true => "a role whose name has a comma cannot be named there".to_owned(),
+            false => format!("one that trusts this role has the third argument {argument}"),
+        };
+        let hint = format!("Have it taken by a role that the trigger trusts; {how}.");
         Some(Refusal { reason, message, hint: hint.into() })
     }
 }

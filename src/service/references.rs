@@ -173,7 +173,7 @@ pub fn list(
     let count = Some(sought.turns.len() as i64);
     put(Reference { kind: "turn", place: reader.graph().turns_table(), key: None, count });
     let keys = documents(graph, &sought, &mut put)?;
-    if let Some(place) = trace::bound() {
+    if let Some(place) = trace::bound()? {
         let traces = guarded(|| {
             trace::all(|id, provenance| {
                 let count = provenance.map(|provenance| sought.count_in(provenance));

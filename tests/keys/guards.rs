@@ -59,7 +59,7 @@ const PUBLISHED: [&str; 11] = [
     "UPDATE graph_kernel.store_binding SET name = 'other'",
     "UPDATE graph_kernel.recorder_binding SET columns = '{}'",
     "INSERT INTO graph_kernel.word_totals VALUES (1, 1, 1, 1, now())",
-    "INSERT INTO graph_kernel.word_counts VALUES (1, 1, '\"word\"', 1)",
+    "INSERT INTO graph_kernel.word_counts VALUES (1, 1, '{word}', 1)",
     "TRUNCATE graph_kernel.root_keys, graph_kernel.binding, graph_kernel.revoked_keys",
 ];
 

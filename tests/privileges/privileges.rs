@@ -85,7 +85,7 @@ fn no_plan_of_a_reader_of_all_data_looks_for_a_word_before_row_security() {
     let setup = Setup::create("words");
     let mut reader = setup.connect("read_all");
     reader.batch_execute("SET enable_seqscan = off").unwrap();
-    for (compared, is_sought) in [("turns = 1", true), ("lexeme >= '\"a\"'", false)] {
+    for (compared, is_sought) in [("turns = 1", true), ("lexeme >= '{a}'", false)] {
         let explain =
             format!("EXPLAIN SELECT FROM graph_kernel.word_counts WHERE turns = 1 AND {compared}");
         let plan: Vec<String> =

@@ -1937,24 +1937,70 @@ fn a_long_text_in_nested_messages_leaves_no_call_without_a_check() {
     for text in [marks, " ".repeat(4_000_000) + "x"] {
         let message = |inner, _| json!({ "role": "user", "files": ["zz"], "content": inner });
         let payload = (0..100).fold(json!(&text), message).to_string();
-        let options = RenderOptions { open_calls: OpenCalls::Note };
-        let (last, longest) = (Cell::new(Instant::now()), Cell::new(Duration::ZERO));
-        let check = || {
-            longest.set(longest.get().max(last.get().elapsed()));
-            last.set(Instant::now());
-        };
-        let message = PromptMessage {
-            part: Part::Anchor,
-            role: Role::User,
-            created_at: None,
-            content: None,
-            payload: Some(&payload),
-        };
-        let sent = render(&[message], &[], ProviderFormat::OpenAi, options, &check).unwrap();
-        check();
-        assert!(sent.len() > text.trim().len(), "{}", sent.len());
+        let longest = longest_without_a_check(&payload);
         // Each of a hundred looks took a second.
-        assert!(longest.get() < Duration::from_secs(5), "{:?}", longest.get());
+        assert!(longest < Duration::from_secs(5), "{longest:?}");
+    }
+}
+
+/// How long a user's payload is rendered without a look whether the call is cancelled.
+fn longest_without_a_check(payload: &str) -> Duration {
+    let (last, longest) = (Cell::new(Instant::now()), Cell::new(Duration::ZERO));
+    let check = || {
+        longest.set(longest.get().max(last.get().elapsed()));
+        last.set(Instant::now());
+    };
+    let message = PromptMessage {
+        part: Part::Anchor,
+        role: Role::User,
+        created_at: None,
+        content: None,
+        payload: Some(payload),
+    };
+    let options = RenderOptions { open_calls: OpenCalls::Note };
+    let sent = render(&[message], &[], ProviderFormat::OpenAi, options, &check).unwrap();
+    check();
+    assert!(sent.len() > 20_000, "{}", sent.len());
+    longest.get()
+}
+
+/// Arguments that are stored as texts have no more values together than payloads.
+#[test]
+fn arguments_of_many_values_stay_texts() {
+    let list = format!("[{}0]", "0,".repeat(89_999));
+    let call =
+        |id| json!({ "type": "tool_use", "id": format!("c{id}"), "name": "n", "input": list });
+    let calls: Vec<Value> = (0..8).map(call).collect();
+    let sent =
+        rendered(&[(Part::Anchor, Role::Assistant, json!(calls))], ProviderFormat::Anthropic);
+    let is_read = |call: &Value| call["input"]["arguments"].is_array();
+    let calls: Vec<&Value> = sent["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|message| message["content"].as_array().into_iter().flatten())
+        .filter(|block| block["type"] == "tool_use")
+        .collect();
+    let read = calls.iter().filter(|call| is_read(call)).count();
+    assert_eq!((calls.len(), read), (8, 5));
+    assert!(calls[7]["input"]["arguments"] == list.as_str());
+}
+
+/// A long name is compared once for each block that its bearer says.
+#[test]
+fn a_long_name_leaves_no_call_without_a_check() {
+    let texts = json!(vec!["a"; 20_000]);
+    let calls = json!(vec![json!({ "type": "tool_use", "id": "c", "name": "n" }); 5_000]);
+    for name in [" ".repeat(1_000_000) + "x", "y".repeat(1_000_000)] {
+        let payloads = [
+            json!([{ "role": name, "content": texts }]),
+            json!([{ "role": name, "content": texts, "refusal": "r" }]),
+            json!([{ "role": name, "content": calls, "tool_calls": [{ "id": "d", "name": "n" }] }]),
+        ];
+        for payload in payloads {
+            let longest = longest_without_a_check(&payload.to_string());
+            assert!(longest < Duration::from_secs(5), "{longest:?}");
+        }
     }
 }
 

@@ -7,13 +7,13 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 use serde_json::json;
 
 use crate::pg::catalog::citus;
+use crate::pg::catalog::names;
 use crate::pg::catalog::privileges::{Use, check_binder};
 use crate::pg::catalog::relation::{self, Table};
-use crate::pg::catalog::{names, writers};
 use crate::pg::error::{SqlError, Word};
 use crate::pg::private::binding::{bound_traces, traces_writers};
 use crate::pg::query::{
-    Argument, ColumnType, NamedTable, Planning, Statement, Template, query, tables_are_newer,
+    Argument, ColumnType, NamedTable, Planning, Statement, Template, check_unseen, query,
 };
 use crate::pg::tables::store::PromotingRows;
 
@@ -71,12 +71,9 @@ fn missing(message: &str) -> SqlError {
 /// # Errors
 /// As [`lock`]; 42P01 when there is none; 40001 where the snapshot is older than the binding.
 pub fn insert(trace: &Trace<'_>) -> Result<(), SqlError> {
-    let (table, binder) = bound_traces().ok_or_else(|| missing("no trace table is bound"))?;
+    let (table, binder) = current()?.ok_or_else(|| missing("no trace table is bound"))?;
     relation::check_rights(table);
     let table = lock(table, binder)?;
-    if writers::any_unseen(traces_writers()) {
-        return Err(tables_are_newer());
-    }
     let text = TRACE.text.replace("{traces}", &table.qualified_name());
     let (id, is_admissible) = (trace.id.to_string(), trace.is_admissible.to_string());
     let arguments = [
@@ -95,19 +92,28 @@ pub fn insert(trace: &Trace<'_>) -> Result<(), SqlError> {
     Ok(())
 }
 
+/// The table of traces, and the role that bound it; `None` where none is bound.
+fn current() -> Result<Option<(pg_sys::Oid, pg_sys::Oid)>, SqlError> {
+    check_unseen(traces_writers())?;
+    Ok(bound_traces())
+}
+
 /// The bound table of traces; `None` where none is bound, or it was dropped.
-pub fn bound() -> Option<pg_sys::Oid> {
-    let (table, _) = bound_traces()?;
-    names::typed_name(table).map(|_| table)
+///
+/// # Errors
+/// 40001 where the snapshot is older than the binding.
+pub fn bound() -> Result<Option<pg_sys::Oid>, SqlError> {
+    let bound = current()?.map(|(table, _)| table);
+    Ok(bound.filter(|table| names::typed_name(*table).is_some()))
 }
 
 /// Hands the id and the provenance of each trace in the bound table to `put`, `None` for one that is too long; none
 /// where none is bound. Returns what was read.
 ///
 /// # Errors
-/// As [`lock`], and [`PromotingRows::of`].
+/// As [`lock`], [`bound`] and [`PromotingRows::of`].
 pub fn all(mut put: impl FnMut(&str, Option<&str>)) -> Result<Option<PromotingRows>, SqlError> {
-    let Some((table, binder)) = bound_traces() else { return Ok(None) };
+    let Some((table, binder)) = current()? else { return Ok(None) };
     relation::check_rights(table);
     let table = lock(table, binder)?.oid;
     let rows = PromotingRows::of(table, &json!({ "id": "id", "provenance": "provenance" }))?;

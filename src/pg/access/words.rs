@@ -19,7 +19,7 @@ use crate::pg::private::word_counts;
 use crate::pg::query::{Argument, ColumnType, Lexemes, Planning, Row, Statement, Template};
 use crate::pg::shortage::memory;
 use crate::pg::tables::words::WordsColumn;
-use crate::pg::text::replaced;
+use crate::pg::text::checked;
 
 const WORDS: Template = Template::new(
     include_str!("../../../sql/queries/words.sql"),
@@ -188,12 +188,13 @@ impl Searcher<'_> {
             counts.turns += 1;
             counts.lengths += u64::from(words.len());
             for lexeme in words.iter() {
-                let lexeme = replaced(lexeme);
-                if let Some(with) = counts.with.get_mut(&*lexeme) {
+                // No question has another one, and with what would stand for its bytes it could be too long for the key.
+                let Ok(lexeme) = checked(lexeme) else { continue };
+                if let Some(with) = counts.with.get_mut(lexeme) {
                     *with += 1;
                 } else {
                     memory::assure(2 * lexeme.len());
-                    counts.with.insert(lexeme.into_owned(), 1);
+                    counts.with.insert(lexeme.to_owned(), 1);
                 }
             }
             ControlFlow::Continue(())

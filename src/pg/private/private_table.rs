@@ -4,7 +4,6 @@
 use std::ffi::{CStr, c_int};
 use std::num::NonZeroUsize;
 
-use kernel::json::canonical::json_text;
 use pgrx::prelude::*;
 use pgrx::trigger_support::called_as_trigger;
 use pgrx::{FromDatum, PgTupleDesc, heap_getattr_raw, pg_sys};
@@ -12,7 +11,7 @@ use pgrx::{FromDatum, PgTupleDesc, heap_getattr_raw, pg_sys};
 use crate::pg::catalog::{relation, writers};
 use crate::pg::error::{SqlError, Word};
 use crate::pg::private::version;
-use crate::pg::sql::types::{JsonbText, TextType};
+use crate::pg::sql::types::{JsonbText, Text};
 use crate::pg::text::{TextArg, replaced};
 
 /// A table in the private schema, as the extension's script makes it.
@@ -258,8 +257,8 @@ pub enum Key<'a> {
     Oid(pg_sys::Oid),
     /// An `integer`.
     Integer(i32),
-    /// A `jsonb` that is this text.
-    Json(&'a str),
+    /// A `text[]` of this text alone.
+    Texts(&'a str),
 }
 
 impl Key<'_> {
@@ -268,7 +267,10 @@ impl Key<'_> {
         let (function, value) = match self {
             Key::Oid(oid) => (pg_sys::F_OIDEQ, (*oid).into()),
             Key::Integer(number) => (pg_sys::F_INT4EQ, (*number).into()),
-            Key::Json(text) => (pg_sys::F_JSONB_EQ, JsonbText(json_text(text)).write()),
+            Key::Texts(text) => {
+                let texts = vec![Text((*text).to_owned())].into_datum();
+                (pg_sys::F_ARRAY_EQ, texts.expect("an array is not NULL"))
+            }
         };
         (function.into(), value)
     }

@@ -21,7 +21,7 @@ const TOTALS: PrivateTable = PrivateTable {
 
 const COUNTS: PrivateTable = PrivateTable {
     name: c"word_counts",
-    columns: &[pg_sys::OIDOID, pg_sys::INT4OID, pg_sys::JSONBOID, pg_sys::INT8OID],
+    columns: &[pg_sys::OIDOID, pg_sys::INT4OID, pg_sys::TEXTARRAYOID, pg_sys::INT8OID],
 };
 
 /// How many bytes of lexemes are given to the database at once.
@@ -42,7 +42,7 @@ pub fn counted(
     column: i16,
     lexemes: Vec<String>,
 ) -> Vec<(String, Option<u64>)> {
-    let key = |lexeme| vec![Key::Oid(table), Key::Integer(column.into()), Key::Json(lexeme)];
+    let key = |lexeme| vec![Key::Oid(table), Key::Integer(column.into()), Key::Texts(lexeme)];
     let keys: Vec<_> = lexemes.iter().map(|lexeme| key(lexeme.as_str())).collect();
     let found = COUNTS.look_up(c"word_counts_pkey", &keys, |row| row.bigint(3)?.try_into().ok());
     drop(keys);

@@ -12,6 +12,7 @@ use pgrx::{PgList, pg_sys};
 use super::statement::Statement;
 use crate::pg::catalog::functions::{QueryReferences, walk_query};
 use crate::pg::catalog::relation::{self, StorageError};
+use crate::pg::catalog::writers;
 use crate::pg::error::{SqlError, Word};
 
 /// Checks an analysed query of this statement and the tables it reads.
@@ -80,6 +81,14 @@ pub fn tables_are_newer() -> SqlError {
     )
     .word(Word::TablesChanged)
     .hint("Repeat the statement in a new transaction.")
+}
+
+/// Checks that none of these transactions, which wrote a binding, is one of others after the snapshot was taken.
+///
+/// # Errors
+/// 40001.
+pub fn check_unseen(writers: Vec<pg_sys::TransactionId>) -> Result<(), SqlError> {
+    if writers::any_unseen(writers) { Err(tables_are_newer()) } else { Ok(()) }
 }
 
 fn changed(what: &str) -> SqlError {

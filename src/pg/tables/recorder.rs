@@ -8,7 +8,7 @@ use crate::pg::catalog::privileges::{Use, check_binder, shown_to_others};
 use crate::pg::catalog::relation::{self, row_security_applies_to};
 use crate::pg::error::{Reads, SqlError, Word};
 use crate::pg::private::binding::{RecorderBinding, mapping, recorder_writers};
-use crate::pg::query::{Statement, Template};
+use crate::pg::query::{Statement, Template, check_unseen};
 use crate::pg::shortage::memory;
 use crate::pg::tables::bound_table::{
     BoundTable, ColumnRule, Mapping, MappingChange, TableRules, TableText, ValueKind, fill,
@@ -64,6 +64,7 @@ impl RecorderTable {
     /// As [`RecorderTable::current`].
     pub fn bound() -> Result<Option<Self>, SqlError> {
         memory::check();
+        check_unseen(recorder_writers())?;
         let Some(RecorderBinding { events, columns, binder }) = RecorderBinding::current() else {
             return Ok(None);
         };
@@ -123,12 +124,12 @@ impl RecorderTable {
         self.events.table.oid
     }
 
-    /// As [`BoundTable::check_settled`], also of the binding.
+    /// As [`BoundTable::check_settled`].
     ///
     /// # Errors
     /// 40001.
     pub fn check_settled(&self) -> Result<(), SqlError> {
-        self.events.check_settled_with(recorder_writers())
+        self.events.check_settled()
     }
 
     /// What its errors need a hint for, as the current role reads it.

@@ -10,7 +10,7 @@ use crate::pg::catalog::privileges::{Use, check_binder, shown_to_others};
 use crate::pg::catalog::relation::{self, Table};
 use crate::pg::error::{SqlError, Word};
 use crate::pg::private::binding::{bound_store, store_writers};
-use crate::pg::query::{NamedTable, Statement, Template};
+use crate::pg::query::{NamedTable, Statement, Template, check_unseen};
 use crate::pg::shortage::memory;
 use crate::pg::tables::bound_table::{
     BoundTable, ColumnRule, Mapping, TableRules, TableText, ValueKind, fill, optional, required,
@@ -39,7 +39,6 @@ const BINDING: &str = "SELECT name, store FROM graph_kernel.store_binding";
 pub struct StoreTable {
     store: BoundTable,
     in_statements: TableText,
-    graph: String,
 }
 
 impl StoreTable {
@@ -66,6 +65,7 @@ impl StoreTable {
     /// As [`StoreTable::resolve`].
     pub fn bound_to(graph: &str) -> Result<Option<Self>, SqlError> {
         memory::check();
+        check_unseen(store_writers(graph))?;
         let Some((store, binder)) = bound_store(graph) else { return Ok(None) };
         relation::check_rights(store);
         let table = Self::resolve(store, graph, binder);
@@ -106,7 +106,7 @@ impl StoreTable {
             .and_then(|()| check_binder(binder, store.table.oid, Use::Insert, Vec::new, binding))
             .map_err(|error| error.word(Word::StoreTable))?;
         let in_statements = store.in_statements("store", "s");
-        Ok(StoreTable { store, in_statements, graph: graph.to_owned() })
+        Ok(StoreTable { store, in_statements })
     }
 
     /// What SQL code needs of the table: its OID, and whether turns are found by an index.
@@ -129,12 +129,12 @@ impl StoreTable {
         self.store.table.qualified_name()
     }
 
-    /// As [`BoundTable::check_settled`], also of the binding.
+    /// As [`BoundTable::check_settled`].
     ///
     /// # Errors
     /// 40001.
     pub fn check_settled(&self) -> Result<(), SqlError> {
-        self.store.check_settled_with(store_writers(&self.graph))
+        self.store.check_settled()
     }
 
     /// As [`StoreTable::statement`], of one that names rows that refer to its documents first.

@@ -105,7 +105,7 @@ INSERT INTO worded.memory_turns (id, content_text)
 SELECT turn(1000 + n), (SELECT string_agg(repeat(translate(md5(format('%s %s', n / 2, k)), '0123456789', 'ghijklmnop'), 60), ' ') FROM generate_series(1, 50) AS k)
 FROM generate_series(0, 99) AS n;
 CALL graph_kernel.refresh_words();
-SELECT count(*), min(turn_count), max(turn_count), sum(octet_length(lexeme #>> '{}')) AS bytes FROM graph_kernel.word_counts WHERE octet_length(lexeme #>> '{}') > 1000;
+SELECT count(*), min(turn_count), max(turn_count), sum(octet_length(lexeme[1])) AS bytes FROM graph_kernel.word_counts WHERE octet_length(lexeme[1]) > 1000;
 -- Row security that is forced on the owner would leave the counts of what he may see.
 ALTER TABLE worded.memory_turns FORCE ROW LEVEL SECURITY, OWNER TO worded_reader;
 SET ROLE worded_reader;

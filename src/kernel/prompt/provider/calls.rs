@@ -9,7 +9,9 @@ use crate::messages::message::{as_object, as_text};
 use crate::prompt::provider::fields::{Fields, is_error, is_filled};
 use crate::prompt::provider::forms::{Reader, type_of};
 use crate::prompt::provider::other::Other;
-use crate::prompt::provider::payload::{Arguments, Block, Blocks, Call, CallId, CallResult};
+use crate::prompt::provider::payload::{
+    Arguments, Block, Blocks, Call, CallId, CallResult, MAX_TEXT_VALUES,
+};
 use crate::prompt::provider::speakers::{Said, Speaker};
 
 /// What a call stands in that has a type of its own.
@@ -165,7 +167,12 @@ impl Reader<'_> {
     }
 
     /// Adds calls to a message, which may have them already: in its content, or in the keys of another form.
-    pub(super) fn add_calls<'a>(said: &mut Vec<Said<'a>>, calls: Blocks<'a>, by: Speaker<'a>) {
+    pub(super) fn add_calls<'a>(
+        &self,
+        said: &mut Vec<Said<'a>>,
+        calls: Blocks<'a>,
+        by: Speaker<'a>,
+    ) {
         if calls.is_empty() {
             return;
         }
@@ -173,14 +180,16 @@ impl Reader<'_> {
         let mut answered: HashSet<CallId<'a>> = HashSet::new();
         for (place, said) in said.iter().enumerate() {
             match &said.block {
-                Block::Call(Call { id: Some(id @ CallId::Id(_)), .. })
+                Block::Call(Call { id: Some(id @ CallId::Id(text)), .. })
                     if said.by.name == by.name =>
                 {
+                    self.looks_at(text);
                     places.entry(id.clone()).or_default().push_back(place);
                 }
-                Block::Result(CallResult { call: Some(id @ CallId::Id(_)), .. })
+                Block::Result(CallResult { call: Some(id @ CallId::Id(text)), .. })
                     if [by.name, Role::Tool.name()].contains(&said.by.name) =>
                 {
+                    self.looks_at(text);
                     answered.insert(id.clone());
                 }
                 _ => {}
@@ -214,7 +223,8 @@ impl Reader<'_> {
     /// Whether a message has a call of its speaker's of this name and with these arguments.
     pub(super) fn has_call(&self, said: &[Said<'_>], call: &Call<'_>, by: Speaker<'_>) -> bool {
         let json = |call: &Call<'_>| {
-            compact_text(&call.arguments.object(self.check_interrupts), self.check_interrupts)
+            let arguments = call.arguments.object(&mut { MAX_TEXT_VALUES }, self.check_interrupts);
+            compact_text(&arguments, self.check_interrupts)
         };
         let sought = json(call);
         said.iter().any(|said| match &said.block {

@@ -1,19 +1,20 @@
 //! Messages in the JSON of each provider.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 
 use crate::json::{JsonValue, compact_text};
-use crate::prompt::provider::ProviderFormat;
 use crate::prompt::provider::other::is_thought;
 use crate::prompt::provider::payload::called;
 use crate::prompt::provider::sequence::{Content, Sent, SentCall, SentResult, indented, joined};
+use crate::prompt::provider::{MAX_PAYLOAD_VALUES, ProviderFormat};
 
 pub(super) fn written(
     sent: Vec<Sent<'_>>,
     format: ProviderFormat,
     check_interrupts: &dyn Fn(),
 ) -> String {
-    let form = Form { check_interrupts };
+    let form = Form { check_interrupts, values: Cell::new(MAX_PAYLOAD_VALUES) };
     let json = match format {
         ProviderFormat::OpenAi => object([("messages", form.chat_completions(sent))]),
         ProviderFormat::Responses => object([("input", form.responses(sent))]),
@@ -25,6 +26,8 @@ pub(super) fn written(
 
 struct Form<'c> {
     check_interrupts: &'c dyn Fn(),
+    /// How many more values the arguments that are stored as texts may have: they are held until all is written.
+    values: Cell<usize>,
 }
 
 impl Form<'_> {
@@ -216,11 +219,14 @@ impl Form<'_> {
 
     /// A call, whose arguments must be an object.
     fn tool_use<'a>(&self, SentCall { id, name, arguments }: SentCall<'a>) -> JsonValue<'a> {
+        let mut values = self.values.get();
+        let input = arguments.object(&mut values, self.check_interrupts);
+        self.values.set(values);
         object([
             ("type", string("tool_use")),
             ("id", string(id)),
             ("name", string(name)),
-            ("input", arguments.object(self.check_interrupts)),
+            ("input", input),
         ])
     }
 }

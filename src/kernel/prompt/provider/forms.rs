@@ -149,7 +149,7 @@ pub(super) struct Reader<'c> {
     /// That of the turn, who speaks in it.
     role: Role,
     pub(super) check_interrupts: &'c dyn Fn(),
-    interrupts: Interrupts<'c>,
+    pub(super) interrupts: Interrupts<'c>,
 }
 
 impl<'c> Reader<'c> {
@@ -265,6 +265,7 @@ impl<'c> Reader<'c> {
         self.interrupts.item();
         let object = match json {
             JsonValue::Null => return Some(Vec::new()),
+            JsonValue::String(text) if !has_text(text) => return Some(Vec::new()),
             JsonValue::String(text) => {
                 return Some(vec![by.says(Block::Text(Cow::Borrowed(text.as_ref())))]);
             }
@@ -317,15 +318,15 @@ impl<'c> Reader<'c> {
         let kwargs = body.object("additional_kwargs");
         let of_kwargs = |key| kwargs.and_then(|kwargs| kwargs.get(key));
         let calls = |key| self.calls(body.get(key).or_else(|| of_kwargs(key)));
-        Self::add_calls(&mut said, calls("toolInvocations"), by);
-        Self::add_calls(&mut said, calls("tool_calls"), by);
-        Self::add_calls(&mut said, calls("invalid_tool_calls"), by);
+        self.add_calls(&mut said, calls("toolInvocations"), by);
+        self.add_calls(&mut said, calls("tool_calls"), by);
+        self.add_calls(&mut said, calls("invalid_tool_calls"), by);
         let call = body.object("function_call").or_else(|| kwargs?.object("function_call"));
         if let Some(call) = call.map(|call| self.call(call))
             && let Some(Block::Call(first)) = call.first()
             && !self.has_call(&said, first, by)
         {
-            Self::add_calls(&mut said, call, by);
+            self.add_calls(&mut said, call, by);
         }
         match unread {
             Some(_) if said.is_empty() => None,
@@ -350,13 +351,17 @@ impl<'c> Reader<'c> {
                 unread = unread.or(Some(content));
                 continue;
             };
-            read.retain(|said| stored_text_of(&said.block).is_none_or(has_text));
             let place = said.iter().position(|said| !is_thought(&said.block));
             let place = place.unwrap_or(said.len());
             if place < said.len() {
-                let known: HashSet<&str> =
-                    said.iter().filter_map(|said| result_text_of(&said.block)).collect();
-                read.retain(|said| text_of(&said.block).is_some_and(|text| !known.contains(text)));
+                let known = said.iter().filter_map(|said| result_text_of(&said.block));
+                let known: HashSet<&str> = known.inspect(|text| self.looks_at(text)).collect();
+                read.retain(|said| {
+                    text_of(&said.block).is_some_and(|text| {
+                        self.looks_at(text);
+                        !known.contains(text)
+                    })
+                });
             }
             said.splice(place..place, read);
             let has = |is: fn(&Block<'_>) -> bool| said.iter().any(|said| is(&said.block));
@@ -377,7 +382,8 @@ impl<'c> Reader<'c> {
         let mut more = self.list(body.array("output").unwrap_or_default(), by);
         more.extend(texts.map(|(by, text)| by.says(Block::Text(text.into()))));
         if !more.is_empty() {
-            let texts: HashSet<_> = said.iter().filter_map(Said::text).collect();
+            let texts = said.iter().filter_map(Said::text);
+            let texts: HashSet<_> = texts.inspect(|(_, text)| self.looks_at(text)).collect();
             more.retain(|said| said.text().is_none_or(|text| !texts.contains(&text)));
         }
         said.extend(more);
@@ -401,6 +407,7 @@ impl<'c> Reader<'c> {
             Form::Text => match block.first(&TEXTS) {
                 None => Vec::new(),
                 Some(text) => match as_object(text).and_then(|text| text.text("value")) {
+                    Some(text) if !has_text(text) => Vec::new(),
                     Some(text) => vec![Block::Text(text.into())],
                     None => return self.content(text, by),
                 },
@@ -482,6 +489,11 @@ impl<'c> Reader<'c> {
             || block.first_object(&THOUGHT_KEYS).is_some()
             || is_text_alone();
         is_known.then_some(blocks)
+    }
+
+    /// Counts what is looked at again in each message around it.
+    pub(super) fn looks_at(&self, text: &str) {
+        self.interrupts.bytes(text.len());
     }
 
     /// The text of a message.
@@ -582,7 +594,7 @@ pub(super) fn message_of<'a>(object: Fields<'a>, is_in_list: bool) -> Option<Mes
     };
     if is_message {
         let Message { role, body } = found.unwrap_or(Message { role, body: object.0 });
-        let role = role.filter(|role| !role.trim().is_empty());
+        let role = role.filter(|role| has_text(role));
         return Some(Message { role, body });
     }
     // An event of Google ADK's, whose author may be an agent of the many that have the role of the model.

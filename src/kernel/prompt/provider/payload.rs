@@ -91,13 +91,21 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// An object: other JSON, and as a text what no jsonb is, is its member `arguments`.
-    pub(super) fn object(self, check_interrupts: &dyn Fn()) -> JsonValue<'a> {
+    /// An object: other JSON, and as a text what no jsonb is, or has more than so many values, is its member
+    /// `arguments`. The values of a text are counted off.
+    pub(super) fn object(self, values: &mut usize, check_interrupts: &dyn Fn()) -> JsonValue<'a> {
         let json = match self {
             Arguments::Json(json) => json.clone(),
-            Arguments::Text(text) => jsonb_text(text, MAX_ARGUMENTS_GROWTH, check_interrupts)
-                .and_then(|_| read(text, &mut { MAX_TEXT_VALUES }, check_interrupts).ok()?)
-                .unwrap_or(JsonValue::String(text.into())),
+            Arguments::Text(text) => {
+                let most = (*values).min(MAX_TEXT_VALUES);
+                let mut left = most;
+                let json = jsonb_text(text, MAX_ARGUMENTS_GROWTH, check_interrupts)
+                    .and_then(|_| read(text, &mut left, check_interrupts).ok()?);
+                if json.is_some() {
+                    *values -= most - left;
+                }
+                json.unwrap_or(JsonValue::String(text.into()))
+            }
         };
         match json {
             JsonValue::Object(_) => json,

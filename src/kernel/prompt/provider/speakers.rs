@@ -16,6 +16,8 @@ const SOMEBODY: &str = "somebody";
 
 /// How much of a name stands in a mark.
 const MAX_NAME_CHARS: usize = 64;
+/// How much of a name tells speakers apart: it is compared with each block that they say.
+const MAX_NAME_BYTES: usize = 1024;
 
 /// Who says what is read: of all that are named around it the innermost.
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +42,8 @@ impl<'a> Speaker<'a> {
 
     /// Who is named within what this one says, or itself.
     pub(super) fn or_named(self, name: Option<&'a str>) -> Self {
-        let name = name.map_or(self.name, role_name);
+        let cut = |name: &'a str| &name[..name.floor_char_boundary(MAX_NAME_BYTES)];
+        let name = name.map_or(self.name, |name| role_name(cut(name)));
         Speaker { name, is_answer: self.is_answer || name == Role::Tool.name() }
     }
 
@@ -89,6 +92,7 @@ impl Said<'_> {
 impl Reader<'_> {
     /// A block as it stands among what `own` says: with a mark where it is of another.
     pub(super) fn marked<'a>(&self, said: Said<'a>, own: Speaker<'_>) -> Block<'a> {
+        self.interrupts.item();
         let Said { by, block } = said;
         if by.name == own.name {
             return block;

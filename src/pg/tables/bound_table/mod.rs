@@ -84,18 +84,7 @@ impl BoundTable {
     /// # Errors
     /// 40001.
     pub fn check_settled(&self) -> Result<(), SqlError> {
-        self.check_settled_with(Vec::new())
-    }
-
-    /// As [`BoundTable::check_settled`], and that none of these transactions is one of others after the snapshot.
-    ///
-    /// # Errors
-    /// 40001.
-    pub fn check_settled_with(&self, writers: Vec<pg_sys::TransactionId>) -> Result<(), SqlError> {
-        match writers::any_unseen(writers) || writers::are_unseen(self.relations()) {
-            true => Err(tables_are_newer()),
-            false => Ok(()),
-        }
+        if writers::are_unseen(self.relations()) { Err(tables_are_newer()) } else { Ok(()) }
     }
 
     /// The table in a FROM clause. ONLY keeps inheritance children out, which are not checked.
