@@ -453,12 +453,28 @@ pub fn lock_shared(oid: pg_sys::Oid) {
     unsafe { pg_sys::LockRelationOid(oid, pg_sys::AccessShareLock as i32) };
 }
 
-/// As [`lock_shared`], of a table and its partitions; false where one of them cannot be locked at once.
+/// As [`lock_shared`], of a table, its partitions and their indexes, which are locked when a statement is planned; false
+/// where one of them cannot be locked at once.
 pub fn lock_at_once(table: pg_sys::Oid) -> bool {
     let mode = pg_sys::AccessShareLock as i32;
     // SAFETY: any OID may be locked; invalidations are taken in on the way.
     let lock = |oid| unsafe { pg_sys::ConditionalLockRelationOid(oid, mode) };
-    lock(table) && inheritors(table, pg_sys::NoLock).into_iter().all(lock)
+    let lock_all = |table| lock(table) && indexes(table).into_iter().all(lock);
+    lock_all(table) && inheritors(table, pg_sys::NoLock).into_iter().all(lock_all)
+}
+
+/// The OIDs of the indexes of a table that is locked; none where it was dropped.
+fn indexes(table: pg_sys::Oid) -> Vec<pg_sys::Oid> {
+    // SAFETY: the relation is open while its indexes are listed; the list is of OIDs.
+    unsafe {
+        let relation = pg_sys::try_relation_open(table, pg_sys::NoLock as i32);
+        if relation.is_null() {
+            return Vec::new();
+        }
+        let list = PgList::<pg_sys::Oid>::from_pg(pg_sys::RelationGetIndexList(relation));
+        pg_sys::relation_close(relation, pg_sys::NoLock as i32);
+        list.iter_oid().collect()
+    }
 }
 
 /// Whether this transaction holds a lock on the relation that lets it write there or change it.

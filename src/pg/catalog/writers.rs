@@ -72,7 +72,13 @@ pub fn are_unseen(tables: impl Iterator<Item = pg_sys::Oid>) -> bool {
     writers_of(tables).into_iter().any(is_unseen)
 }
 
-/// The same of these transactions.
+/// Whether this transaction of others has committed, but is not over for the active snapshot.
+pub fn has_ended_unseen(transaction: pg_sys::TransactionId) -> bool {
+    // SAFETY: looks the state of a transaction up that a stored row names.
+    is_unseen(transaction) && unsafe { pg_sys::TransactionIdDidCommit(transaction) }
+}
+
+/// Whether one of these transactions is another one than the current one, and is not over for the active snapshot.
 pub fn any_unseen(writers: Vec<pg_sys::TransactionId>) -> bool {
     writers.into_iter().any(is_unseen)
 }

@@ -206,13 +206,17 @@ impl PrivateTable {
         self.scan_by(std::ptr::null_mut(), read)
     }
 
-    /// The transactions that made the table, that wrote the rows of which `is_meant` is true, and that deleted any,
-    /// where they are not frozen. No vacuum removes a row that was deleted while the active snapshot sees it.
+    /// The transactions that made the table, that wrote the rows of which `is_meant` is true, and that deleted such rows
+    /// after the active snapshot was taken, where they are not frozen.
     pub fn writers(&self, is_meant: impl Fn(&PrivateRow) -> bool) -> Vec<pg_sys::TransactionId> {
         let mut writers = writers::writers_of_relation(self.oid());
         writers.extend(self.scan(|row| row.writer().filter(|_| is_meant(row))));
-        // SAFETY: the scan that made the row is still open.
-        let deleter = |row: &PrivateRow| unsafe { writers::deleter(row.tuple) };
+        let deleter = |row: &PrivateRow| {
+            // SAFETY: the scan that made the row is still open.
+            let deleter = unsafe { writers::deleter(row.tuple) }?;
+            // No vacuum removes what the snapshot sees, nor what is stored beside it.
+            (writers::has_ended_unseen(deleter) && is_meant(row)).then_some(deleter)
+        };
         writers.extend(self.scan_by(&raw mut pg_sys::SnapshotAnyData, deleter));
         writers
     }
