@@ -95,8 +95,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION graph_kernel.mapping_commands(text, jsonb) IS
-    'how to bind a graph again with a meaning of its edge types, and with content hashes; where another role has bound it,'
-    ' how to see what it is bound as';
+    'how to bind a graph again with a meaning of its edge types, and with content hashes; where another role has bound'
+    ' it, how to see what it is bound as';
 
 -- What is counted over the rows of a graph, in order: whether it has the columns; how to look at the rows, NULL where
 -- they are only counted; how to say what unknown names mean, where one command does it.

@@ -59,13 +59,15 @@ DECLARE
 BEGIN
     -- One rotation at a time, so that each sees the key of the one before it.
     LOCK TABLE graph_kernel.root_keys IN EXCLUSIVE MODE;
-    old_kids := ARRAY(SELECT k.kid FROM graph_kernel.list_keys() AS k);
+    -- The one that signs, which need not be of the epoch before, and the newest, also where it is that of a database
+    -- that this one is a copy of, and signed nothing here.
+    old_kids := ARRAY(SELECT k.kid FROM (
+        SELECT k.kid, k.state, row_number() OVER (ORDER BY split_part(k.kid, '-', 1)::bigint DESC) AS position
+        FROM graph_kernel.list_keys() AS k) AS k WHERE k.state = 'active' OR k.position = 1);
     new_kid := graph_kernel.add_epoch();
-    -- The one before, also where it is that of a database that this one is a copy of, and signed nothing here.
     IF revoke_old THEN
         INSERT INTO graph_kernel.revoked_keys (kid)
         SELECT k.kid FROM unnest(old_kids) AS k (kid)
-        WHERE split_part(k.kid, '-', 1)::bigint = split_part(new_kid, '-', 1)::bigint - 1
         ON CONFLICT DO NOTHING;
     END IF;
     RETURN new_kid;

@@ -5,11 +5,12 @@ use serde_json::Value;
 
 use crate::pg::access::trace;
 use crate::pg::catalog::relation::row_security_applies_to;
-use crate::pg::error::SqlError;
+use crate::pg::error::{OrRaise, SqlError};
 use crate::pg::fixed_settings::Level;
 use crate::pg::guc;
-use crate::pg::private::binding::{Binding, mapping};
+use crate::pg::private::binding::{Binding, mapping, recorder_writers, traces_writers};
 use crate::pg::private::members::{call_for_caller, call_member};
+use crate::pg::query::check_unseen;
 use crate::pg::sql::call::FunctionCall;
 use crate::pg::sql::types::JsonbText;
 use crate::pg::subtransaction::guarded;
@@ -36,15 +37,17 @@ pub fn bind(call: &FunctionCall) -> pgrx::Internal {
 
 /// Binds a table of recorder events, with the arguments of a call of `bind_recorder_table`.
 ///
-/// Raises as [`call_for_caller`].
+/// Raises as [`call_for_caller`], and 40001 where the snapshot is older than the binding.
 pub fn bind_recorder_table(call: &FunctionCall) -> pgrx::Internal {
+    check_unseen(recorder_writers()).or_raise();
     call_for_caller(call, c"bind_recorder_table_for")
 }
 
 /// Binds a table of traces, with the arguments of a call of `bind_traces`.
 ///
-/// Raises as [`call_for_caller`].
+/// Raises as [`bind_recorder_table`].
 pub fn bind_traces(call: &FunctionCall) -> pgrx::Internal {
+    check_unseen(traces_writers()).or_raise();
     call_for_caller(call, c"bind_traces_for")
 }
 

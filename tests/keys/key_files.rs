@@ -403,3 +403,28 @@ fn nothing_is_signed_while_the_own_transaction_changes_keys() {
         assert_eq!(reason(&mut client, &export), "ok");
     }
 }
+
+/// Also where the next epoch was revoked before, as by a restore from a database that was further on.
+#[test]
+fn the_key_that_signed_is_the_one_that_rotation_revokes() {
+    let (cluster, _) = installed();
+    secret_file::use_root(&cluster, &random(32));
+    let mut client = cluster.client();
+    rotate(&mut client);
+    let revoke_next = "INSERT INTO graph_kernel.revoked_keys (kid) VALUES ($1)";
+    client.batch_execute("BEGIN").unwrap();
+    let next = rotate(&mut client);
+    client.batch_execute("ROLLBACK").unwrap();
+    client.execute(revoke_next, &[&next]).unwrap();
+    let rotate_and_revoke = "SELECT graph_kernel.rotate_key(revoke_old => true)";
+    for _ in 0..3 {
+        let export = slice(&mut client);
+        assert_eq!(reason(&mut client, &export), "ok");
+        text(&mut client, rotate_and_revoke);
+        assert_eq!(reason(&mut client, &export), "revoked_key");
+        // The key is listed for whoever looks for it.
+        let listed = "SELECT state FROM graph_kernel.keys WHERE kid = $1";
+        let row = client.query_one(listed, &[&kid(&export)]).unwrap();
+        assert_eq!(row.get::<_, &str>(0), "revoked");
+    }
+}

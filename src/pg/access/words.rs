@@ -188,7 +188,7 @@ impl Searcher<'_> {
             counts.turns += 1;
             counts.lengths += u64::from(words.len());
             for lexeme in words.iter() {
-                // No question has another one, and with what would stand for its bytes it could be too long for the key.
+                // No question has another one, which could be too long for the key with what would stand for its bytes.
                 let Ok(lexeme) = checked(lexeme) else { continue };
                 if let Some(with) = counts.with.get_mut(lexeme) {
                     *with += 1;

@@ -453,8 +453,8 @@ pub fn lock_shared(oid: pg_sys::Oid) {
     unsafe { pg_sys::LockRelationOid(oid, pg_sys::AccessShareLock as i32) };
 }
 
-/// As [`lock_shared`], of a table, its partitions and their indexes, which are locked when a statement is planned; false
-/// where one of them cannot be locked at once.
+/// As [`lock_shared`], of a table, its partitions and their indexes, which are locked when a statement is planned;
+/// false where one of them cannot be locked at once.
 pub fn lock_at_once(table: pg_sys::Oid) -> bool {
     let mode = pg_sys::AccessShareLock as i32;
     // SAFETY: any OID may be locked; invalidations are taken in on the way.

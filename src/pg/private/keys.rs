@@ -168,16 +168,19 @@ impl Keys {
         Some((epoch, self.file.as_ref().or_else(own)?))
     }
 
-    /// Every key that is known, oldest first: with a key file those of the epochs begun here.
+    /// Every key that is known, oldest first: with a key file those of all epochs up to the one that signs, also of one
+    /// that signed before without a row.
     pub fn all(&self) -> Vec<VerifyingKeys> {
-        let roots = self.rows.epochs.iter().filter_map(|Epoch { epoch, root, .. }| {
-            self.file.as_ref().or(root.as_ref()).map(|root| (*epoch, root))
-        });
-        let mut keys: Vec<VerifyingKeys> =
-            roots.map(|(epoch, root)| VerifyingKeys::derive(root, epoch)).collect();
-        let active = self.active_epoch().map(|(_, keys)| keys.verifying_keys());
-        keys.extend(active.filter(|active| keys.iter().all(|known| known.kid != active.kid)));
-        keys
+        let begun = self.rows.epochs.iter();
+        let epochs: Vec<(u32, &Secret)> = match &self.file {
+            Some(file) => {
+                let newest = begun.map(|Epoch { epoch, .. }| *epoch).max().unwrap_or(0);
+                let newest = newest.max(self.active_epoch().map_or(0, |(epoch, _)| epoch));
+                (1..=newest).map(|epoch| (epoch, file)).collect()
+            }
+            None => begun.filter_map(|known| Some((known.epoch, known.root.as_ref()?))).collect(),
+        };
+        epochs.into_iter().map(|(epoch, root)| VerifyingKeys::derive(root, epoch)).collect()
     }
 }
 

@@ -206,8 +206,8 @@ impl PrivateTable {
         self.scan_by(std::ptr::null_mut(), read)
     }
 
-    /// The transactions that made the table, that wrote the rows of which `is_meant` is true, and that deleted such rows
-    /// after the active snapshot was taken, where they are not frozen.
+    /// The transactions that made the table, that wrote the rows of which `is_meant` is true, and that deleted such
+    /// rows after the active snapshot was taken, where they are not frozen.
     pub fn writers(&self, is_meant: impl Fn(&PrivateRow) -> bool) -> Vec<pg_sys::TransactionId> {
         let mut writers = writers::writers_of_relation(self.oid());
         writers.extend(self.scan(|row| row.writer().filter(|_| is_meant(row))));
@@ -272,8 +272,8 @@ impl Key<'_> {
             Key::Oid(oid) => (pg_sys::F_OIDEQ, (*oid).into()),
             Key::Integer(number) => (pg_sys::F_INT4EQ, (*number).into()),
             Key::Texts(text) => {
-                let texts = vec![Text((*text).to_owned())].into_datum();
-                (pg_sys::F_ARRAY_EQ, texts.expect("an array is not NULL"))
+                let value = vec![Text((*text).to_owned())];
+                (pg_sys::F_ARRAY_EQ, value.into_datum().expect("an array is not NULL"))
             }
         };
         (function.into(), value)
