@@ -362,8 +362,8 @@ BEGIN
             NEW.is_current := false;
         END IF;
         IF NEW.is_current THEN
-            shown := format('SELECT turns, edges, columns FROM graph_kernel.binding WHERE name'
-                            ' OPERATOR(pg_catalog.=) %L;', NEW.name);
+            shown := format('SELECT turns, edges, edges_by_child, columns FROM graph_kernel.binding'
+                            ' WHERE is_current AND name OPERATOR(pg_catalog.=) %L;', NEW.name);
         END IF;
     ELSIF TG_TABLE_NAME = 'recorder_binding' THEN
         tables := ARRAY[NEW.events::regclass];

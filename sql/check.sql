@@ -26,10 +26,10 @@ BEGIN
         END IF;
         GET STACKED DIAGNOSTICS detail = MESSAGE_TEXT, hint = PG_EXCEPTION_HINT;
         hint := nullif(hint, '');
-        IF SQLSTATE = '42501' THEN
-            hint := coalesce(graph_kernel.missing_grants(name),
-                             substring(hint FROM 'SELECT turns, edges, columns FROM graph_kernel.binding .*'));
-        END IF;
+        -- The query that shows what another role has bound.
+        hint := coalesce(CASE WHEN SQLSTATE = '42501' THEN graph_kernel.missing_grants(name) END,
+                         substring(hint FROM 'SELECT turns, [a-z_, ]+ FROM graph_kernel.binding .*'),
+                         CASE WHEN SQLSTATE <> '42501' THEN hint END);
         RETURN NEXT;
         RETURN;
     END;

@@ -70,8 +70,8 @@ BEGIN
         ', name => ' || quote_literal(nullif(bound.name, 'default')));
     -- Who binds tables runs code of their owner, and says that the mapping is right.
     IF bound.is_others THEN
-        says_types := format('SELECT turns, edges, columns FROM graph_kernel.binding WHERE name'
-                             ' OPERATOR(pg_catalog.=) %L;', bound.name);
+        says_types := format('SELECT turns, edges, edges_by_child, columns FROM graph_kernel.binding'
+                             ' WHERE is_current AND name OPERATOR(pg_catalog.=) %L;', bound.name);
     END IF;
     IF coalesce(graph #>> '{turns,columns,content_hash}', '') = '' AND content <> ''
        AND bound.columns #> '{turns,content_hash}' IS DISTINCT FROM 'null' THEN

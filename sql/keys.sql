@@ -55,19 +55,21 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     old_kids text[];
+    old_states text[];
     new_kid text;
 BEGIN
     -- One rotation at a time, so that each sees the key of the one before it.
     LOCK TABLE graph_kernel.root_keys IN EXCLUSIVE MODE;
-    -- The one that signs, which need not be of the epoch before, and the newest, also where it is that of a database
-    -- that this one is a copy of, and signed nothing here.
-    old_kids := ARRAY(SELECT k.kid FROM (
-        SELECT k.kid, k.state, row_number() OVER (ORDER BY split_part(k.kid, '-', 1)::bigint DESC) AS position
-        FROM graph_kernel.list_keys() AS k) AS k WHERE k.state = 'active' OR k.position = 1);
+    SELECT array_agg(k.kid), array_agg(k.state) INTO old_kids, old_states FROM graph_kernel.list_keys() AS k;
     new_kid := graph_kernel.add_epoch();
+    -- The one that signed, which need not be of the epoch before, and that one, also where it is that of a database
+    -- that this one is a copy of, and signed nothing here.
     IF revoke_old THEN
         INSERT INTO graph_kernel.revoked_keys (kid)
-        SELECT k.kid FROM unnest(old_kids) AS k (kid)
+        SELECT k.kid
+        FROM unnest(old_kids, old_states) AS k (kid, state)
+        WHERE k.state = 'active'
+           OR split_part(k.kid, '-', 1)::integer = (SELECT max(t.epoch) - 1 FROM graph_kernel.epoch_times() AS t)
         ON CONFLICT DO NOTHING;
     END IF;
     RETURN new_kid;

@@ -168,23 +168,29 @@ END;
 COMMENT ON FUNCTION graph_kernel.trusted_owners(text) IS
     'the owners whose code this role trusts already, as it reads a graph and its store';
 
--- Whether a table belongs to one of these roles, with all that inherit from it. Of another's nothing else is looked at:
--- its children may be any number.
+-- Whether a table belongs to one of these roles, with all that inherit from it, and so do their schemas: who owns one
+-- puts another table in the place of a table there. Of another's nothing else is looked at: its children may be any
+-- number.
 CREATE FUNCTION graph_kernel.are_owned(place regclass, owners oid[]) RETURNS boolean
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     -- pg_partition_tree would lock what strangers have made.
-    WITH RECURSIVE part (oid, is_owned) AS (
-        SELECT r.oid, r.relowner = ANY ($2) FROM pg_class AS r WHERE r.oid = $1
-        UNION SELECT r.oid, r.relowner = ANY ($2)
+    WITH RECURSIVE part (oid, owner, schema) AS (
+        SELECT r.oid, r.relowner, r.relnamespace FROM pg_class AS r WHERE r.oid = $1
+        UNION SELECT r.oid, r.relowner, r.relnamespace
               FROM part AS p JOIN pg_inherits AS h ON h.inhparent = p.oid JOIN pg_class AS r ON r.oid = h.inhrelid
-              WHERE p.is_owned
+              WHERE p.owner = ANY ($2)
     )
-    SELECT coalesce(bool_and(p.is_owned), false) FROM part AS p;
+    SELECT coalesce(bool_and(p.owner = ANY ($2) AND CASE w.rolname WHEN 'pg_database_owner' THEN d.datdba
+                                                                   ELSE n.nspowner END = ANY ($2)), false)
+    FROM part AS p
+    JOIN pg_namespace AS n ON n.oid = p.schema
+    LEFT JOIN pg_roles AS w ON w.oid = n.nspowner
+    JOIN pg_database AS d ON d.datname = current_database();
 END;
 COMMENT ON FUNCTION graph_kernel.are_owned(regclass, oid[]) IS
-    'whether a table belongs to one of these roles, with all that inherit from it';
+    'whether a table and its schema belong to these roles, with all that inherit from it';
 
 -- Whether this role may read a table of rows that promote. What a table's owner has its readers run, this role runs: so
 -- only tables of owners whose code it trusts. Of another's nothing else is looked at: its children may be any number.

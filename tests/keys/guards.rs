@@ -256,8 +256,8 @@ fn one_odd_row_loses_no_other_in_a_restore() {
     let said = restore(&other, "postgres", "postgres", &rows);
     for warning in [
         "WARNING:  role gone in table graph_kernel.binding does not exist: the binding does not count",
-        "if each column holds what the mapping says: SELECT turns, edges, columns FROM graph_kernel.binding WHERE name \
-         OPERATOR(pg_catalog.=) 'of gone';",
+        "if each column holds what the mapping says: SELECT turns, edges, edges_by_child, columns FROM \
+         graph_kernel.binding WHERE is_current AND name OPERATOR(pg_catalog.=) 'of gone';",
         "WARNING:  role gone in table graph_kernel.recorder_binding does not exist: the binding does not count",
         "if each column holds what the mapping says: SELECT events, columns FROM graph_kernel.recorder_binding;",
         "names public.a_view, which is not a permanent table",

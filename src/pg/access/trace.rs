@@ -71,9 +71,10 @@ fn missing(message: &str) -> SqlError {
 /// # Errors
 /// As [`lock`]; 42P01 when there is none; 40001 where the snapshot is older than the binding.
 pub fn insert(trace: &Trace<'_>) -> Result<(), SqlError> {
-    let (table, binder) = current()?.ok_or_else(|| missing("no trace table is bound"))?;
+    let (table, binder) = bound_traces().ok_or_else(|| missing("no trace table is bound"))?;
     relation::check_rights(table);
     let table = lock(table, binder)?;
+    check_unseen(traces_writers())?;
     let text = TRACE.text.replace("{traces}", &table.qualified_name());
     let (id, is_admissible) = (trace.id.to_string(), trace.is_admissible.to_string());
     let arguments = [
@@ -92,18 +93,13 @@ pub fn insert(trace: &Trace<'_>) -> Result<(), SqlError> {
     Ok(())
 }
 
-/// The table of traces, and the role that bound it; `None` where none is bound.
-fn current() -> Result<Option<(pg_sys::Oid, pg_sys::Oid)>, SqlError> {
-    check_unseen(traces_writers())?;
-    Ok(bound_traces())
-}
-
 /// The bound table of traces; `None` where none is bound, or it was dropped.
 ///
 /// # Errors
 /// 40001 where the snapshot is older than the binding.
 pub fn bound() -> Result<Option<pg_sys::Oid>, SqlError> {
-    let bound = current()?.map(|(table, _)| table);
+    let bound = bound_traces().map(|(table, _)| table);
+    check_unseen(traces_writers())?;
     Ok(bound.filter(|table| names::typed_name(*table).is_some()))
 }
 
@@ -113,9 +109,10 @@ pub fn bound() -> Result<Option<pg_sys::Oid>, SqlError> {
 /// # Errors
 /// As [`lock`], [`bound`] and [`PromotingRows::of`].
 pub fn all(mut put: impl FnMut(&str, Option<&str>)) -> Result<Option<PromotingRows>, SqlError> {
-    let Some((table, binder)) = current()? else { return Ok(None) };
+    let Some((table, binder)) = bound_traces() else { return Ok(None) };
     relation::check_rights(table);
     let table = lock(table, binder)?.oid;
+    check_unseen(traces_writers())?;
     let rows = PromotingRows::of(table, &json!({ "id": "id", "provenance": "provenance" }))?;
     query(&rows.statement(&TRACES), &[], |row| {
         row.text(0, |id| {

@@ -79,7 +79,9 @@ pub fn shown_to_others(
     binder: pg_sys::Oid,
     binding: &str,
 ) -> SqlError {
-    match error.is(word) && binder != current_role() {
+    // What the binder lacks is said by the error.
+    let lacks_right = error.has_code(PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE);
+    match error.is(word) && !lacks_right && binder != current_role() {
         true => error.hint(format!("Let the role that has bound it see to it: {binding};")),
         false => error,
     }

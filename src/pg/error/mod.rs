@@ -53,6 +53,11 @@ impl SqlError {
         self
     }
 
+    /// Whether this is its SQLSTATE.
+    pub fn has_code(&self, code: PgSqlErrorCode) -> bool {
+        self.code == code
+    }
+
     /// Whether this is its word.
     pub fn is(&self, word: Word) -> bool {
         self.word == Some(word)

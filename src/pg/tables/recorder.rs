@@ -64,15 +64,16 @@ impl RecorderTable {
     /// As [`RecorderTable::current`].
     pub fn bound() -> Result<Option<Self>, SqlError> {
         memory::check();
+        let bound =
+            RecorderBinding::current().map(|RecorderBinding { events, columns, binder }| {
+                relation::check_rights(events);
+                let table = Self::resolve(events, &mapping(columns.as_ref())?, Some(binder));
+                table.map_err(|error| shown_to_others(error, Word::RecorderTable, binder, BINDING))
+            });
+        let bound = bound.transpose()?;
+        // After it was found and waited for: another one may have been bound meanwhile.
         check_unseen(recorder_writers())?;
-        let Some(RecorderBinding { events, columns, binder }) = RecorderBinding::current() else {
-            return Ok(None);
-        };
-        relation::check_rights(events);
-        let table = Self::resolve(events, &mapping(columns.as_ref())?, Some(binder));
-        table
-            .map(Some)
-            .map_err(|error| shown_to_others(error, Word::RecorderTable, binder, BINDING))
+        Ok(bound)
     }
 
     /// The default table, which anybody may have made, not looked at.

@@ -65,11 +65,15 @@ impl StoreTable {
     /// As [`StoreTable::resolve`].
     pub fn bound_to(graph: &str) -> Result<Option<Self>, SqlError> {
         memory::check();
+        let bound = bound_store(graph).map(|(store, binder)| {
+            relation::check_rights(store);
+            let table = Self::resolve(store, graph, binder);
+            table.map_err(|error| shown_to_others(error, Word::StoreTable, binder, BINDING))
+        });
+        let bound = bound.transpose()?;
+        // After it was found and waited for: another one may have been bound meanwhile.
         check_unseen(store_writers(graph))?;
-        let Some((store, binder)) = bound_store(graph) else { return Ok(None) };
-        relation::check_rights(store);
-        let table = Self::resolve(store, graph, binder);
-        table.map(Some).map_err(|error| shown_to_others(error, Word::StoreTable, binder, BINDING))
+        Ok(bound)
     }
 
     /// The table of this OID as the store that this role binds or bound for a graph.

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::{Graph, GraphTables, MappingReading};
 use crate::pg::catalog::names::literal_of;
+use crate::pg::catalog::privileges::shown_to_others;
 use crate::pg::catalog::relation::{self};
 use crate::pg::error::{SqlError, Word};
 use crate::pg::guc::DEFAULT_GRAPH;
@@ -88,17 +89,32 @@ impl Graph {
                 let tables = [turns].into_iter().chain(edges).chain(edges_by_child);
                 tables.clone().for_each(relation::check_rights);
                 tables.for_each(relation::lock_shared);
+                // The tables may have been waited for, and others bound meanwhile.
+                if Self::binding(binding)?
+                    .is_none_or(|now| (now.graph, &now.writers) != (graph, &writers))
+                {
+                    return Self::resolve_bound(binding);
+                }
                 let (columns, resolved) = (&mapping(columns.as_ref())?, &mapping(Some(&resolved))?);
                 let reading = MappingReading::Resolved(resolved);
                 let binder = Some(binder);
                 let tables =
                     GraphTables { binding, turns, edges, edges_by_child, columns, reading, binder };
-                let graph = Self::resolve(graph.to_string(), &tables)?;
+                let graph = Self::resolve(graph.to_string(), &tables).map_err(|error| {
+                    let binding = super::binding_query(binding);
+                    match binder {
+                        Some(binder) => shown_to_others(error, Word::GraphTables, binder, &binding),
+                        None => error,
+                    }
+                })?;
                 Ok(Graph { writers, ..graph })
             }
             None => {
                 let turns = default_table(DEFAULT_TABLES[0])?;
                 let edges = Some(default_table(DEFAULT_TABLES[1])?);
+                if Self::binding(binding)?.is_some() {
+                    return Self::resolve_bound(binding);
+                }
                 let (columns, reading) = (&Value::Null, MappingReading::Default);
                 let (binder, edges_by_child) = (None, None);
                 let tables =

@@ -112,7 +112,8 @@ pub struct GraphTables<'a> {
 pub(super) fn binding_query(name: &str) -> String {
     let name = literal_of(name);
     format!(
-        "SELECT turns, edges, columns FROM graph_kernel.binding WHERE name OPERATOR(pg_catalog.=) {name}"
+        "SELECT turns, edges, edges_by_child, columns FROM graph_kernel.binding \
+         WHERE is_current AND name OPERATOR(pg_catalog.=) {name}"
     )
 }
 
