@@ -113,7 +113,8 @@ pub fn all(mut put: impl FnMut(&str, Option<&str>)) -> Result<Option<PromotingRo
     relation::check_rights(table);
     let table = lock(table, binder)?.oid;
     check_unseen(traces_writers())?;
-    let rows = PromotingRows::of(table, &json!({ "id": "id", "provenance": "provenance" }))?;
+    let rows =
+        PromotingRows::waited_for(table, &json!({ "id": "id", "provenance": "provenance" }))?;
     query(&rows.statement(&TRACES), &[], |row| {
         row.text(0, |id| {
             row.text(1, |provenance| put(id.unwrap_or_default(), provenance));

@@ -175,8 +175,24 @@ impl PromotingRows {
     /// `provenance` and `id` are looked through. Raises 42501 where the current role has no right to it.
     ///
     /// # Errors
-    /// 42P01, 42703, 42804, 42809 when it is not such a table.
+    /// 42P01, 42703, 42804, 42809 when it is not such a table; 55P03 where it is locked.
     pub fn of(table: pg_sys::Oid, columns: &Value) -> Result<Self, SqlError> {
+        relation::check_rights(table);
+        // Who may lock a table that promotes, and may have made it one, keeps no reader of all such tables waiting.
+        if !relation::lock_at_once(table) {
+            let message = "a table of rows that promote is locked";
+            return Err(SqlError::new(PgSqlErrorCode::ERRCODE_LOCK_NOT_AVAILABLE, message)
+                .word(Word::StoreTable)
+                .hint("Call the function again."));
+        }
+        Self::waited_for(table, columns)
+    }
+
+    /// As [`PromotingRows::of`], of a table that somebody has bound, which is waited for.
+    ///
+    /// # Errors
+    /// As [`PromotingRows::of`].
+    pub fn waited_for(table: pg_sys::Oid, columns: &Value) -> Result<Self, SqlError> {
         const COLUMNS: &[ColumnRule] = &[
             optional("reference", &[], ValueKind::Text),
             optional("document", &[], ValueKind::Named),
@@ -186,14 +202,6 @@ impl PromotingRows {
         ];
         const HINT: &str =
             "The table must be permanent; graph_check() names triggers with bad arguments.";
-        relation::check_rights(table);
-        // Who may lock a table that promotes, and may have made it one, keeps no reader of all such tables waiting.
-        if !relation::lock_at_once(table) {
-            let message = "a table of rows that promote is locked";
-            return Err(SqlError::new(PgSqlErrorCode::ERRCODE_LOCK_NOT_AVAILABLE, message)
-                .word(Word::StoreTable)
-                .hint("Call the function again."));
-        }
         if Table::lock(table).is_none() {
             let message = "a table of rows that promote was dropped while it was looked up";
             return Err(SqlError::new(PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE, message)
