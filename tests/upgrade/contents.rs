@@ -60,7 +60,7 @@ pub fn keep_documents(client: &mut Client) {
             r#"
             INSERT INTO public.chats VALUES ('all', DEFAULT, '{}'), ('four', graph_policy('four'), NULL);
             INSERT INTO public.kept SELECT 1, graph_slice('00000000-0000-4000-8000-000000000003');
-            SELECT graph_kernel.rotate_key();
+            COMMIT; SELECT graph_kernel.rotate_key(); COMMIT;
             INSERT INTO public.kept SELECT 2, graph_slice('00000000-0000-4000-8000-000000000004', graph_policy('four'));
             INSERT INTO public.kept SELECT 3, graph_slice('00000000-0000-4000-8000-000000000002'), s.provenance
               FROM graph_search_slice(ARRAY[0.5, 1]::real[], '00000000-0000-4000-8000-000000000002') AS s LIMIT 1;
