@@ -90,6 +90,11 @@ fn no_plan_of_a_reader_of_all_data_looks_for_a_word_before_row_security() {
             format!("EXPLAIN SELECT FROM graph_kernel.word_counts WHERE turns = 1 AND {compared}");
         let plan: Vec<String> =
             reader.query(&explain, &[]).unwrap().iter().map(|row| row.get(0)).collect();
+        // From 17 on the planner sees that no row passes, and reads nothing.
+        if plan.iter().any(|line| line.trim() == "One-Time Filter: false") {
+            assert_eq!(plan.len(), 2, "{plan:?}");
+            continue;
+        }
         let sought = plan.iter().find(|line| line.contains("Index Cond")).unwrap();
         assert!(sought.contains("turns") && !sought.contains("lexeme"), "{plan:?}");
         let filter = plan.iter().any(|line| line.contains("Filter") && line.contains("lexeme"));
