@@ -72,14 +72,21 @@ BEGIN
     JOIN pg_class AS t ON t.oid = turns AND t.relrowsecurity
     WHERE jsonb_typeof(graph -> 'words_narrowing') = 'object';
 
-    -- Slices run with a fixed search_path: a policy's function that depends on the caller's fails.
+    -- Slices run with a fixed search_path: a policy's function that depends on the caller's fails. Its own schema is in
+    -- the path only where nobody else can create functions that its body would call then.
     RETURN QUERY
     SELECT 'policy_search_path', count(*) = 0, count(*),
            'functions of row security policies without a search_path of their own',
-           string_agg(format('ALTER FUNCTION %s SET search_path = pg_catalog, %I, pg_temp;',
+           string_agg(format('ALTER FUNCTION %s SET search_path = pg_catalog, %spg_temp;',
                              graph_kernel.function_name(f.fn), f.home), ' ')
     FROM (
-        SELECT DISTINCT p.oid::regprocedure AS fn, n.nspname AS home
+        SELECT DISTINCT p.oid::regprocedure AS fn, CASE WHEN NOT EXISTS (
+            SELECT FROM aclexplode(coalesce(n.nspacl, acldefault('n', n.nspowner))) AS a
+            LEFT JOIN pg_roles AS named ON named.oid = a.grantee
+            LEFT JOIN pg_database AS d ON d.datname = current_database() AND named.rolname = 'pg_database_owner'
+            LEFT JOIN pg_roles AS w ON w.oid = coalesce(d.datdba, a.grantee)
+            WHERE a.privilege_type = 'CREATE' AND w.rolsuper IS NOT TRUE AND w.oid IS DISTINCT FROM p.proowner
+        ) THEN format('%I, ', n.nspname) END AS home
         FROM pg_policy AS pol
         JOIN pg_depend AS d ON d.classid = 'pg_policy'::regclass AND d.objid = pol.oid
         LEFT JOIN pg_operator AS o ON d.refclassid = 'pg_operator'::regclass AND o.oid = d.refobjid

@@ -114,6 +114,10 @@ SELECT * FROM test_error('SELECT graph_slice(turn(2))');
 SELECT check_name, ok, count, hint FROM graph_check() WHERE check_name = 'policy_search_path';
 RESET search_path;
 RESET ROLE;
+-- Where others can create functions, that schema does not come into the path.
+GRANT CREATE ON SCHEMA seen TO regress_alice;
+SELECT ok, count, hint FROM graph_check() WHERE check_name = 'policy_search_path';
+REVOKE CREATE ON SCHEMA seen FROM regress_alice;
 SELECT ok, count, hint FROM graph_check() WHERE check_name = 'policy_search_path';
 SELECT hint AS command FROM graph_check() WHERE check_name = 'policy_search_path' \gset
 :command
