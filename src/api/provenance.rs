@@ -4,31 +4,31 @@ use pgrx::{Uuid, pg_sys};
 use super::anchor::elements;
 use crate::pg::error::OrRaise;
 use crate::pg::sql::call::FunctionCall;
-use crate::pg::sql::types::{JsonbText, Text, from_sql_uuid, to_sql_uuid};
+use crate::pg::sql::types::{StoredJsonb, Text, from_sql_uuid, to_sql_uuid};
 use crate::service::provenance::{admissibility, admissible_turns, replay, store_trace};
 use crate::service::tables::{self, check_traces};
 
 #[pg_extern(stable, parallel_safe, cost = 1000)]
 #[search_path(pg_catalog, pg_temp)]
-fn graph_is_admissible_result(provenance: Option<JsonbText>) -> bool {
+fn graph_is_admissible_result(provenance: Option<StoredJsonb>) -> bool {
     admissible_turns(&text(provenance)).or_raise().is_some()
 }
 
 #[pg_extern(stable, parallel_safe, cost = 1000)]
 #[search_path(pg_catalog, pg_temp)]
-fn graph_can_promote(provenance: Option<JsonbText>, turn: Option<Uuid>) -> bool {
+fn graph_can_promote(provenance: Option<StoredJsonb>, turn: Option<Uuid>) -> bool {
     let retrieved = admissible_turns(&text(provenance)).or_raise();
     retrieved.zip(turn).is_some_and(|(retrieved, turn)| retrieved.contains(&from_sql_uuid(turn)))
 }
 
 // Declared in sql/retrieval.sql, in the private schema.
 #[pg_extern(sql = false)]
-fn provenance_reason(provenance: Option<JsonbText>) -> &'static str {
+fn provenance_reason(provenance: Option<StoredJsonb>) -> &'static str {
     admissibility(&text(provenance)).or_raise()
 }
 
 #[pg_extern(sql = false)]
-fn write_trace(provenance: Option<JsonbText>) -> Uuid {
+fn write_trace(provenance: Option<StoredJsonb>) -> Uuid {
     to_sql_uuid(store_trace(&text(provenance)).or_raise())
 }
 
@@ -52,7 +52,7 @@ fn create_trace_table(call: FunctionCall) -> pgrx::Internal {
 #[pg_extern(stable, parallel_restricted, cost = 20000)]
 #[search_path(pg_catalog, pg_temp)]
 fn graph_replay_retrieval(
-    provenance: Option<JsonbText>,
+    provenance: Option<StoredJsonb>,
     query_embedding: Option<Array<f32>>,
 ) -> TableIterator<
     'static,
@@ -70,8 +70,9 @@ fn graph_replay_retrieval(
     )
 }
 
-fn text(provenance: Option<JsonbText>) -> String {
-    provenance.map(|json| json.0).unwrap_or_default()
+/// What is too long is not the JSON of a provenance, as the empty text is not.
+fn text(provenance: Option<StoredJsonb>) -> String {
+    provenance.and_then(StoredJsonb::text).unwrap_or_default()
 }
 
 extension_sql!(

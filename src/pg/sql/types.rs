@@ -125,17 +125,7 @@ impl TextType for JsonbText {
     }
 
     unsafe fn read(datum: pg_sys::Datum) -> Self {
-        // SAFETY: a jsonb is guaranteed by the caller, which is what jsonb_out takes; its result is a C
-        // string of this memory context, freed once.
-        unsafe {
-            let text =
-                pgrx::direct_function_call::<&std::ffi::CStr>(pg_sys::jsonb_out, &[Some(datum)])
-                    .expect("jsonb_out returns a string");
-            memory::assure(text.count_bytes());
-            let read = JsonbText(checked(text.to_bytes()).or_raise().to_owned());
-            pg_sys::pfree(text.as_ptr().cast_mut().cast());
-            read
-        }
+        JsonbText(StoredJsonb(datum).text().ok_or_else(too_long_as_text).or_raise())
     }
 
     fn write(self) -> pg_sys::Datum {
@@ -153,9 +143,17 @@ impl TextType for JsonbText {
     }
 }
 
-/// The longest text that is made of a json or, by [`StoredJsonb::text`], of a jsonb, in bytes; those that escapes add
-/// are not counted.
+/// The longest text that is made of a json or a jsonb, in bytes; those that escapes add are not counted.
 pub const MAX_JSON_TEXT_BYTES: usize = 64 * 1024 * 1024;
+
+fn too_long_as_text() -> SqlError {
+    SqlError::new(
+        PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+        format!("jsonb is longer than {MAX_JSON_TEXT_BYTES} bytes as text"),
+    )
+    .word(Word::ResultTooLong)
+    .hint("Give a shorter document; a number such as 1e100000 is written out.")
+}
 
 /// An argument of the SQL type `jsonb` as it is stored.
 #[derive(Clone, Copy)]
@@ -178,8 +176,21 @@ impl StoredJsonb {
                 return None;
             }
         }
-        // SAFETY: it is made of an argument of type jsonb, or is one that was made below.
-        Some(unsafe { <JsonbText as TextType>::read(self.0) }.0)
+        Some(self.written())
+    }
+
+    fn written(self) -> String {
+        // SAFETY: it is made of a jsonb, which is what jsonb_out takes; its result is a C string of this memory
+        // context, freed once.
+        unsafe {
+            let text =
+                pgrx::direct_function_call::<&std::ffi::CStr>(pg_sys::jsonb_out, &[Some(self.0)])
+                    .expect("jsonb_out returns a string");
+            memory::assure(text.count_bytes());
+            let written = checked(text.to_bytes()).or_raise().to_owned();
+            pg_sys::pfree(text.as_ptr().cast_mut().cast());
+            written
+        }
     }
 
     /// As [`StoredJsonb::text`], for who looks it through: null stands for each number that is written out in more than
