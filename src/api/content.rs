@@ -73,7 +73,15 @@ fn name_of(bytes: StoredText) -> Option<Name> {
 
 #[pg_extern(sql = false)]
 fn char_count(content: StoredText) -> i32 {
-    content.with_bytes(|bytes| replaced(bytes).chars().count() as i32)
+    content.with_bytes(|bytes| match checked(bytes) {
+        Ok(text) => text.chars().count(),
+        // As of the text with what is replaced, which would take three times the bytes.
+        Err(_) => {
+            let chunks = bytes.utf8_chunks();
+            let invalid = chunks.clone().filter(|chunk| !chunk.invalid().is_empty()).count();
+            invalid + chunks.map(|chunk| chunk.valid().chars().count()).sum::<usize>()
+        }
+    }) as i32
 }
 
 #[pg_extern(sql = false)]

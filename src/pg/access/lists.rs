@@ -441,11 +441,15 @@ fn by_time(at: Option<i64>, id: TurnId) -> ByTime {
     (at.is_none(), Reverse(at), id)
 }
 
-/// So many characters of a text around a part of it in lower case, as far as the text in lower case has as many; `None`
-/// where it is not in it.
+/// So many characters of a text around a part of it in lower case; `None` where it is not in it.
 fn around(text: &str, part: &str, length: u32) -> Option<String> {
-    let lower = lower(text);
-    let before = lower[..lower.find(part)?].chars().count().saturating_sub(CHARS_BEFORE);
+    let found = lower(text).find(part)?;
+    // A character may have more or fewer bytes in lower case, or be several.
+    let ends = text.chars().scan(0, |end, char| {
+        *end += lower_chars(char).map(char::len_utf8).sum::<usize>();
+        Some(*end)
+    });
+    let before = ends.take_while(|end| *end <= found).count().saturating_sub(CHARS_BEFORE);
     Some(text.chars().skip(before).take(length as usize).collect())
 }
 
@@ -462,10 +466,15 @@ fn lower(text: &str) -> String {
         lower[start..].make_ascii_lowercase();
         left = others.chars();
         match left.next() {
-            Some(other) => lower.extend(other.to_lowercase()),
+            Some(other) => lower.extend(lower_chars(other)),
             None => return lower,
         }
     }
+}
+
+/// A character in lower case. The sigma at the end of a word is as any other.
+fn lower_chars(char: char) -> impl Iterator<Item = char> {
+    (if char == 'ς' { 'σ' } else { char }).to_lowercase()
 }
 
 fn owned(row: &Row, column: usize) -> Option<String> {

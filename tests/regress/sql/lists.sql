@@ -43,6 +43,11 @@ EXCEPTION WHEN feature_not_supported THEN NULL; -- a server without ICU
 END $$;
 UPDATE lists.memory_turns SET content_text = repeat('y', 99990) || 'here and there' WHERE id = turn(3);
 SELECT has_text, (SELECT string_agg(content, ',') FROM graph_kernel.list_turns(has_text => has_text, length => 90)) = repeat('y', 80) || 'here and t' AS found FROM unnest(ARRAY['HERE', 'there']) AS has_text;
+-- A letter may be two in lower case, and another one at the end of a word.
+INSERT INTO lists.memory_turns (id, session_id, content_text) VALUES (turn(901), 'cases', repeat('İ', 300) || 'NEEDLE'), (turn(902), 'cases', 'η οδος μας');
+SELECT turn_number(turn_id) AS turn, ltrim(content, 'İ') AS content FROM graph_kernel.list_turns('cases', has_text => 'needle', length => 86);
+SELECT turn_number(turn_id) AS turn FROM unnest('{ΟΔΟΣ,οδος}'::text[]) AS has_text, graph_kernel.list_turns('cases', has_text => has_text);
+DELETE FROM lists.memory_turns WHERE session_id = 'cases';
 SELECT session_id FROM graph_kernel.list_sessions(name_end => 'ONE');
 SELECT count(*) FROM graph_kernel.list_sessions() AS s, graph_kernel.list_turns(s.session_id) WHERE s.session_id ~ '^sha256:';
 -- What such a collation takes as equal are sessions of their own.

@@ -84,7 +84,17 @@ impl BoundTable {
     /// # Errors
     /// 40001.
     pub fn check_settled(&self) -> Result<(), SqlError> {
-        if writers::are_unseen(self.relations()) { Err(tables_are_newer()) } else { Ok(()) }
+        let labels = self.enums().flat_map(writers::writers_of_enum).collect();
+        match writers::are_unseen(self.relations()) || writers::any_unseen(labels) {
+            true => Err(tables_are_newer()),
+            false => Ok(()),
+        }
+    }
+
+    /// The types of the columns that are enums.
+    pub fn enums(&self) -> impl Iterator<Item = pg_sys::Oid> {
+        let raw = self.columns.values().flat_map(|column| self.raw_columns(column));
+        raw.map(|raw| raw.base_type).filter(|base_type| relation::is_enum(*base_type))
     }
 
     /// The table in a FROM clause. ONLY keeps inheritance children out, which are not checked.

@@ -4,7 +4,6 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 
 use super::Graph;
 use crate::pg::catalog::privileges::{Use, check_binder};
-use crate::pg::catalog::relation;
 use crate::pg::catalog::role_writers;
 use crate::pg::catalog::writers::writers_of_enum;
 use crate::pg::error::{SqlError, Word};
@@ -17,9 +16,7 @@ impl Graph {
     /// written. What counts is this transaction, and each that is not over for the active snapshot. Then the rows that
     /// are read, their names and types, and who may read them may be of states that never were one.
     pub fn catalog_is_newer(&self, role: pg_sys::Oid) -> bool {
-        let enums = self.enums().flat_map(writers_of_enum);
-        self.catalog_writers
-            .are_newer(self.relations_of_tables(), enums.chain(self.writers.iter().copied()))
+        self.catalog_writers.are_newer(self.relations_of_tables(), self.other_writers())
             || role_writers::are_newer(&[role, self.binder.unwrap_or(role)])
     }
 
@@ -29,8 +26,7 @@ impl Graph {
     /// # Errors
     /// 40001.
     pub fn check_settled(&self) -> Result<(), SqlError> {
-        let writers = self.writers.iter().copied();
-        match self.catalog_writers.are_unseen(self.relations_of_tables(), writers) {
+        match self.catalog_writers.are_unseen(self.relations_of_tables(), self.other_writers()) {
             true => Err(tables_are_newer()),
             false => Ok(()),
         }
@@ -100,15 +96,12 @@ impl Graph {
 
     /// Whether a column is an enum, whose labels can be renamed without touching the tables.
     pub fn has_enum(&self) -> bool {
-        self.enums().next().is_some()
+        self.bound_tables().any(|bound| bound.enums().next().is_some())
     }
 
-    /// The types of the columns that are enums.
-    fn enums(&self) -> impl Iterator<Item = pg_sys::Oid> {
-        let raw = self.bound_tables().flat_map(|bound| {
-            let columns = bound.columns.values();
-            columns.flat_map(|column| bound.raw_columns(column))
-        });
-        raw.map(|raw| raw.base_type).filter(|base_type| relation::is_enum(*base_type))
+    /// The transactions that wrote the binding, and the labels of enums.
+    fn other_writers(&self) -> impl Iterator<Item = pg_sys::TransactionId> {
+        let enums = self.bound_tables().flat_map(BoundTable::enums);
+        enums.flat_map(writers_of_enum).chain(self.writers.iter().copied())
     }
 }
