@@ -210,11 +210,11 @@ BEGIN
                 x ->> 'id', x ->> 'salience', t)),
         ('malformed_content_hashes', 'content_hash', 'turns whose content hash is not 64 lower-case hex digits',
          format('SELECT %1$s AS id, %2$s FROM %3$s AS t WHERE (pg_catalog.octet_length(%2$s) OPERATOR(pg_catalog.=) 64'
-                ' AND %2$s OPERATOR(pg_catalog.~) ''^[0-9a-f]+$'') IS FALSE;',
+                ' AND (%2$s COLLATE pg_catalog."C") OPERATOR(pg_catalog.~) ''^[0-9a-f]+$'') IS FALSE;',
                 x ->> 'id', x ->> 'content_hash', t)),
         ('stale_content_hashes', 'content_hash', 'turns whose content is not what was hashed',
          format('SELECT %1$s AS id FROM %2$s AS t WHERE (pg_catalog.octet_length(%3$s) OPERATOR(pg_catalog.=) 64'
-                ' AND %3$s OPERATOR(pg_catalog.~) ''^[0-9a-f]+$'') IS TRUE AND NOT'
+                ' AND (%3$s COLLATE pg_catalog."C") OPERATOR(pg_catalog.~) ''^[0-9a-f]+$'') IS TRUE AND NOT'
                 ' COALESCE(%3$s OPERATOR(pg_catalog.=) graph_kernel.content_hash_or_null(%4$s), false);',
                 x ->> 'id', t, x ->> 'content_hash', x ->> 'content_text')),
         ('contents_not_text', 'content_text',

@@ -5,8 +5,11 @@ use crate::pg::guc;
 use crate::pg::session::current_role_name;
 use crate::pg::statistics::count_verification;
 
-/// The longest text of a caller's that is logged, in characters.
-const MAX_LOGGED_CHARS: usize = 32;
+/// The longest id of a slice that is logged, in characters.
+const MAX_SLICE_CHARS: usize = 32;
+
+/// The longest name of a role, in characters: one that is not UTF-8 is [`shared_name`](crate::pg::text::shared_name).
+const MAX_ROLE_CHARS: usize = 256;
 
 /// Counts the result of verifying a slice, a token, a proof, a search or a promotion: `ok` or a reason. With
 /// `graph_kernel.log_refusals` a reason is logged, with what claims to be the slice's id.
@@ -15,15 +18,14 @@ pub fn note(subject: &str, result: &str, slice_id: Option<&str>) {
     if result == "ok" || !guc::log_refusals() {
         return;
     }
-    let slice = slice_id.map_or_else(|| "unknown".to_owned(), logged);
-    let role = logged(&current_role_name());
+    let slice = slice_id.map_or_else(|| "unknown".to_owned(), |id| logged(id, MAX_SLICE_CHARS));
+    let role = logged(&current_role_name(), MAX_ROLE_CHARS);
     log(&format!("refused {subject}: reason {result}, role {role}, slice {slice}"));
 }
 
 /// The text with control characters and quotes escaped, and cut.
-fn logged(text: &str) -> String {
+fn logged(text: &str, most: usize) -> String {
     let mut characters = text.chars();
-    let safe: String =
-        characters.by_ref().take(MAX_LOGGED_CHARS).flat_map(char::escape_default).collect();
+    let safe: String = characters.by_ref().take(most).flat_map(char::escape_default).collect();
     if characters.next().is_some() { safe + "..." } else { safe }
 }

@@ -38,7 +38,8 @@ SELECT code, message, detail FROM unnest(ARRAY['list_sessions(0)', 'list_session
 -- Of more than a searched beginning nothing is found; a collation that is not one for searches is not used.
 DO $$ BEGIN
     CREATE COLLATION lists.blind (provider = icu, locale = 'und-u-ks-level1', deterministic = false);
-    ALTER TABLE lists.memory_turns ALTER content_text TYPE text COLLATE lists.blind, ALTER session_id TYPE text COLLATE lists.blind;
+    ALTER TABLE lists.memory_turns ALTER content_text TYPE text COLLATE lists.blind, ALTER session_id TYPE text COLLATE lists.blind,
+        ALTER content_hash TYPE text COLLATE lists.blind;
 EXCEPTION WHEN feature_not_supported THEN NULL; -- a server without ICU
 END $$;
 UPDATE lists.memory_turns SET content_text = repeat('y', 99990) || 'here and there' WHERE id = turn(3);
@@ -49,6 +50,7 @@ SELECT turn_number(turn_id) AS turn, ltrim(content, 'İ') AS content FROM graph_
 SELECT turn_number(turn_id) AS turn FROM unnest('{ΟΔΟΣ,οδος}'::text[]) AS has_text, graph_kernel.list_turns('cases', has_text => has_text);
 DELETE FROM lists.memory_turns WHERE session_id = 'cases';
 SELECT session_id FROM graph_kernel.list_sessions(name_end => 'ONE');
+SELECT check_name, ok, count, detail FROM graph_check() WHERE check_name LIKE '%content_hashes';
 SELECT count(*) FROM graph_kernel.list_sessions() AS s, graph_kernel.list_turns(s.session_id) WHERE s.session_id ~ '^sha256:';
 -- What such a collation takes as equal are sessions of their own.
 INSERT INTO lists.memory_turns (id, session_id, role, content_text) VALUES (turn(901), 'Patient7', 'user', 'one'), (turn(902), 'PATIENT7', 'user', 'other');
