@@ -13,7 +13,7 @@ use pgrx::{Array, FromDatum, PgSqlErrorCode, PgTupleDesc, Uuid, pg_sys};
 use crate::pg::catalog::names::{literal_of, quote_as_needed, typed_name};
 use crate::pg::error::{SqlError, Word};
 use crate::pg::shortage::memory;
-use crate::pg::sql::types::{expect_few_ids, from_sql_uuid, turn_ids};
+use crate::pg::sql::types::{StoredJsonb, expect_few_ids, from_sql_uuid, turn_ids};
 use crate::pg::text::{checked, checked_owned, replaced, text_datum, with_bytes};
 
 /// What a trigger function is called with.
@@ -315,12 +315,13 @@ impl Guard {
         Ok(Column { index: column.attnum as usize - 1, kind })
     }
 
-    /// The document in a column, as the type's output function of the server writes it; "" for NULL.
+    /// The document in a column, as the type's output function of the server writes it; "" for NULL, and for a jsonb
+    /// that is too long, which is no document.
     ///
     /// # Errors
     /// 22021 where it is not UTF-8.
     pub fn document(&self, column: &Column) -> Result<String, SqlError> {
-        checked_owned(self.new.document(column))
+        checked_owned(self.new.document(column).unwrap_or_default())
     }
 
     /// How many bytes the document in a column has as it is stored, before compression. It is not read for that.
@@ -343,8 +344,9 @@ impl Guard {
     /// As [`Guard::turns`].
     pub fn is_unchanged(&self, document: &Column, turns: &Column) -> Result<bool, SqlError> {
         let Some(old) = &self.old else { return Ok(false) };
+        let is_same = |old: Vec<u8>| self.new.document(document).is_some_and(|new| old == new);
         Ok(old.turns(turns)? == self.new.turns(turns)?
-            && old.document(document) == self.new.document(document))
+            && old.document(document).is_some_and(is_same))
     }
 }
 
@@ -371,10 +373,16 @@ impl Row {
         (!self.nulls[column.index]).then(|| self.datums[column.index])
     }
 
-    fn document(&self, column: &Column) -> Vec<u8> {
+    /// Its text, or bytes; none for NULL. `None` for a jsonb that is too long, as its numbers are written out.
+    fn document(&self, column: &Column) -> Option<Vec<u8>> {
         let (Some(datum), Kind::Text(base)) = (self.datum(column), column.kind) else {
-            return Vec::new();
+            return Some(Vec::new());
         };
+        if base == pg_sys::JSONBOID {
+            // SAFETY: the value is of this type, or of a domain over it.
+            let stored = unsafe { StoredJsonb::from_datum(datum, false) }?;
+            return stored.with_bytes(<[u8]>::to_vec);
+        }
         // SAFETY: the value is of this type, or of a domain over it. The output function of a type of the server gives
         // a C string, freed once.
         unsafe {
@@ -385,7 +393,7 @@ impl Row {
             memory::assure(bytes.count_bytes());
             let document = bytes.to_bytes().to_owned();
             pg_sys::pfree(text.cast());
-            document
+            Some(document)
         }
     }
 

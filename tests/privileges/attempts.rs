@@ -616,7 +616,9 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         Some("SELECT graph_kernel.write_trace(provenance) FROM graph_search('{1}')"),
     ),
     ("graph_kernel_version()", Some("SELECT graph_kernel_version()")),
+    ("graph_message_role(jsonb)", Some("SELECT graph_message_role('null'::jsonb)")),
     ("graph_message_role(text)", Some("SELECT graph_message_role('null')")),
+    ("graph_message_text(jsonb)", Some("SELECT graph_message_text('null'::jsonb)")),
     ("graph_message_text(text)", Some("SELECT graph_message_text('x')")),
     (
         "graph_messages(uuid,slice_policy)",

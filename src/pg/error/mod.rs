@@ -196,7 +196,7 @@ pub fn with_hints<T>(reads: Reads, read: impl FnOnce() -> T) -> T {
                 )
             }
             let has_none = report.hint().is_none();
-            if expressions && is_data_exception(code) && has_none {
+            if expressions && (is_data_exception(code) || is_beyond_limit(code)) && has_none {
                 hinting(
                     Word::BoundExpression,
                     "An expression of the binding may have raised this: graph_check() names the key and the row.",
@@ -233,6 +233,11 @@ fn is_undefined(code: PgSqlErrorCode) -> bool {
 /// Whether the SQLSTATE is of class 22.
 fn is_data_exception(code: PgSqlErrorCode) -> bool {
     is_of_class(code, *b"22")
+}
+
+/// Whether the SQLSTATE is of class 54, as that of a text that is longer than a value may be.
+fn is_beyond_limit(code: PgSqlErrorCode) -> bool {
+    is_of_class(code, *b"54")
 }
 
 /// Whether the SQLSTATE is of class 08.

@@ -160,9 +160,34 @@ fn too_long_as_text() -> SqlError {
 pub struct StoredJsonb(pg_sys::Datum);
 
 impl StoredJsonb {
-    /// Its JSON text; `None` where that is too long, which is found out without making it: a number of 6 bytes may be
-    /// written out in 131 072.
+    /// Its JSON text; `None` where that is too long.
+    ///
+    /// Raises 22021 where it is not text.
     pub fn text(self) -> Option<String> {
+        self.with_bytes(|bytes| checked(bytes).or_raise().to_owned())
+    }
+
+    /// What `read` makes of its JSON text, whose bytes need not be UTF-8; `None` where that is too long, which is found
+    /// out without making it: a number of 6 bytes may be written out in 131 072.
+    pub fn with_bytes<T>(self, read: impl FnOnce(&[u8]) -> T) -> Option<T> {
+        (!self.is_too_long()).then(|| {
+            // SAFETY: it is made of a jsonb, which is what jsonb_out takes; its result is a C string of this memory
+            // context, freed once.
+            unsafe {
+                let text = pgrx::direct_function_call::<&std::ffi::CStr>(
+                    pg_sys::jsonb_out,
+                    &[Some(self.0)],
+                )
+                .expect("jsonb_out returns a string");
+                memory::assure(text.count_bytes());
+                let result = read(text.to_bytes());
+                pg_sys::pfree(text.as_ptr().cast_mut().cast());
+                result
+            }
+        })
+    }
+
+    fn is_too_long(self) -> bool {
         let (mut bytes, mut tokens) = (0, JsonbTokens::of(self));
         while let Some((_, value)) = tokens.next() {
             // What escapes and commas add is not counted.
@@ -173,24 +198,10 @@ impl StoredJsonb {
                 _ => 4,
             });
             if bytes > MAX_JSON_TEXT_BYTES {
-                return None;
+                return true;
             }
         }
-        Some(self.written())
-    }
-
-    fn written(self) -> String {
-        // SAFETY: it is made of a jsonb, which is what jsonb_out takes; its result is a C string of this memory
-        // context, freed once.
-        unsafe {
-            let text =
-                pgrx::direct_function_call::<&std::ffi::CStr>(pg_sys::jsonb_out, &[Some(self.0)])
-                    .expect("jsonb_out returns a string");
-            memory::assure(text.count_bytes());
-            let written = checked(text.to_bytes()).or_raise().to_owned();
-            pg_sys::pfree(text.as_ptr().cast_mut().cast());
-            written
-        }
+        false
     }
 
     /// As [`StoredJsonb::text`], for who looks it through: null stands for each number that is written out in more than

@@ -21,7 +21,7 @@ SELECT 1000 + n, 'room of many', CASE n % 2 WHEN 1 THEN 'human' ELSE 'ai' END,
 SET client_min_messages = warning;
 SELECT graph_kernel.bind_tables('chat', columns => $${"turns": {
     "id": {"expression": "graph_turn_id(id)"}, "session_id": "room", "role": "sender", "created_at": "sent",
-    "roles": {"human": "user", "ai": "assistant"}, "content_text": {"expression": "graph_message_text(body::text)"},
+    "roles": {"human": "user", "ai": "assistant"}, "content_text": {"expression": "graph_message_text(body)"},
     "content_hash": null, "phase": null, "salience": null,
     "follows": {"session": "room", "order": ["sent", "id"], "edge_type": "reply"}}}$$,
     name => 'chat') IS NOT NULL AS bound;

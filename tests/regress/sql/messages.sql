@@ -7,8 +7,8 @@ SELECT n, m, graph_message_text(m) AS text, graph_message_role(m) AS role
 FROM unnest(ARRAY['Hello', '', NULL, '{"answer": 42}', '[1, 2]', '42', 'null', '""', '[]', '"a\u0000b"', '"a\ud800b"', '{"role": "user"',
                   '{"role": "user", "content": "Hi"}', '{"role": "model", "parts": [{"text": "a"}, {"inlineData": {"mimeType": "image/png"}}]}',
                   '{"type": "ai", "data": {"content": null}}']) WITH ORDINALITY AS messages (m, n) ORDER BY n;
--- A column of json or jsonb is cast.
-SELECT graph_message_text(m::text) AS of_json, graph_message_text(m::jsonb::text) AS of_jsonb
+-- A column of json is cast, one of jsonb is not.
+SELECT graph_message_text(m::text) AS of_json, graph_message_text(m::jsonb) AS of_jsonb, graph_message_role(m::jsonb) AS role
 FROM (VALUES ('{"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "file", "file": {"filename": "b.txt"}}]}'::json),
              ('"Hello"'::json)) AS messages (m);
 -- As deep, as long and with as many values as a text can have.
@@ -35,20 +35,33 @@ INSERT INTO agent_messages VALUES
     (4, 3, '"A cat."');
 CREATE UNIQUE INDEX ON agent_messages (graph_turn_id(id));
 CREATE INDEX ON agent_messages (graph_turn_id(follows), graph_turn_id(id));
-CREATE INDEX ON agent_messages (graph_message_role(message::text));
+CREATE INDEX ON agent_messages (graph_message_role(message));
 SELECT graph_kernel.bind_tables('agent_messages', name => 'agent', columns => $${"turns": {
          "id": {"expression": "graph_turn_id(id)"}, "session_id": null, "phase": null, "salience": null, "created_at": null,
-         "role": {"expression": "graph_message_role(message::text)"},
-         "content_text": {"expression": "graph_message_text(message::text)"},
-         "content_hash": {"expression": "graph_content_hash(graph_message_text(message::text))"},
+         "role": {"expression": "graph_message_role(message)"},
+         "content_text": {"expression": "graph_message_text(message)"},
+         "content_hash": {"expression": "graph_content_hash(graph_message_text(message))"},
          "parents": [{"parent": {"expression": "graph_turn_id(follows)"}, "edge_type": "reply"}]}}$$) IS NOT NULL AS bound;
 SET graph_kernel.graph = 'agent';
 SELECT p.role, p.content, s.content_hash = graph_content_hash(p.content) AS hashed
 FROM graph_messages(graph_turn_id(4)) AS p JOIN graph_slice_turns(graph_turn_id(4)) AS s USING (turn_id);
 SELECT check_name, count FROM graph_check() WHERE NOT ok;
+-- A message whose numbers are long has a text that nobody makes.
+INSERT INTO agent_messages SELECT 5, 4, jsonb_build_object('role', 'user', 'content', jsonb_agg('1e131071'::jsonb)) FROM generate_series(1, 9000);
+SELECT graph_message_text(message) AS text, graph_message_role(message) AS role FROM agent_messages WHERE id = 5;
+SELECT p.role, p.content IS NULL AS has_no_text FROM graph_messages(graph_turn_id(5)) AS p WHERE p.turn_id = graph_turn_id(5);
+SELECT count(*) FROM graph_kernel.list_turns();
 SET enable_seqscan = off;
-EXPLAIN (COSTS OFF) SELECT FROM agent_messages WHERE graph_message_role(message::text) = 'tool';
+EXPLAIN (COSTS OFF) SELECT FROM agent_messages WHERE graph_message_role(message) = 'tool';
 RESET enable_seqscan;
+RESET graph_kernel.graph;
+-- Where the mapping casts it, the error names what to look at.
+SELECT graph_kernel.bind_tables('agent_messages', name => 'agent', columns => $${"turns": {
+         "id": {"expression": "graph_turn_id(id)"}, "session_id": null, "phase": null, "salience": null, "created_at": null, "role": null,
+         "content_text": {"expression": "graph_message_text(message::text)"},
+         "parents": [{"parent": {"expression": "graph_turn_id(follows)"}, "edge_type": "reply"}]}}$$) IS NOT NULL AS bound;
+SET graph_kernel.graph = 'agent';
+SELECT * FROM test_error('SELECT * FROM graph_messages(graph_turn_id(5))');
 RESET graph_kernel.graph;
 SELECT graph_kernel.unbind_tables('agent');
 DROP TABLE agent_messages;

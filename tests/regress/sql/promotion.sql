@@ -117,6 +117,13 @@ CREATE CONSTRAINT TRIGGER admissible AFTER INSERT OR UPDATE ON atoms_jsonb NOT D
 ALTER TABLE atoms_jsonb ENABLE ALWAYS TRIGGER admissible;
 INSERT INTO atoms_jsonb SELECT export, ARRAY[turn(2)] FROM held WHERE name = 'good';
 SELECT code, message FROM test_error($$ INSERT INTO atoms_jsonb SELECT export, ARRAY[turn(2)] FROM held WHERE name = 'edited' $$);
+-- One whose numbers are long is not written out, nor taken as another such.
+SELECT code, message, detail FROM test_error($$ INSERT INTO atoms_jsonb SELECT jsonb_agg('1e131071'::jsonb), ARRAY[turn(2)] FROM generate_series(1, 9000) $$);
+ALTER TABLE atoms_jsonb DISABLE TRIGGER admissible;
+INSERT INTO atoms_jsonb SELECT jsonb_agg('1e131071'::jsonb), ARRAY[turn(2)] FROM generate_series(1, 9000);
+ALTER TABLE atoms_jsonb ENABLE ALWAYS TRIGGER admissible;
+SELECT code, detail FROM test_error($$ UPDATE atoms_jsonb SET "the Slice" = "the Slice" || '[1]' WHERE jsonb_typeof("the Slice") = 'array' $$);
+DELETE FROM atoms_jsonb WHERE jsonb_typeof("the Slice") = 'array';
 CREATE TABLE atoms_text (slice text, turns uuid[]);
 CREATE CONSTRAINT TRIGGER admissible AFTER INSERT OR UPDATE ON atoms_text NOT DEFERRABLE
     FOR EACH ROW EXECUTE FUNCTION graph_require_admissible('slice', 'turns');

@@ -22,7 +22,7 @@ FROM member_function AS p JOIN pg_language AS l ON l.oid = p.prolang
 ORDER BY schema = 'graph_kernel', proname COLLATE "C", p.oid::regprocedure::text COLLATE "C";
 -- \df graph_* has two screens of fifty lines.
 SELECT count(*) <= 96 AS two_screens FROM member_function WHERE schema = 'public' AND proname LIKE 'graph\_%';
--- One function a name but for graph_turn_id, and for users only registering is volatile.
+-- One function a name but for graph_turn_id and those of messages, and for users only registering is volatile.
 SELECT schema, proname, count(*) FROM member_function GROUP BY 1, 2 HAVING count(*) > 1;
 SELECT oid::regprocedure FROM member_function WHERE schema = 'public' AND provolatile = 'v'
 ORDER BY proname COLLATE "C";

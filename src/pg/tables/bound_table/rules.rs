@@ -272,7 +272,10 @@ impl ColumnRule {
     /// As [`ValueKind::conversion`]. A content in JSON is a message, of which its text is wanted.
     fn conversion(&self, oid: pg_sys::Oid, column: &str) -> Option<String> {
         match (self.key, oid) {
-            ("content_text", pg_sys::JSONOID | pg_sys::JSONBOID) => {
+            ("content_text", pg_sys::JSONBOID) => {
+                Some(format!("graph_message_text({})", in_conversion(column)))
+            }
+            ("content_text", pg_sys::JSONOID) => {
                 Some(format!("graph_message_text(({})::text)", in_conversion(column)))
             }
             _ => self.kind.conversion(oid, column),
