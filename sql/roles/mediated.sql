@@ -32,6 +32,13 @@ BEGIN
         RAISE EXCEPTION 'there are no roles anon and authenticated'
             USING ERRCODE = 'undefined_object', HINT = 'Run sql/roles/supabase.sql first.';
     END IF;
+    -- The roles may be of another database of the cluster, or Supabase's own.
+    IF EXISTS (SELECT FROM pg_class AS r
+               WHERE r.oid IN (to_regclass('public.memory_turns'), to_regclass('public.memory_turn_edges'))
+                 AND NOT r.relrowsecurity) THEN
+        RAISE EXCEPTION 'row security is off on public.memory_turns or public.memory_turn_edges'
+            USING ERRCODE = 'object_not_in_prerequisite_state', HINT = 'Run sql/roles/supabase.sql first.';
+    END IF;
 
     -- A role of that name may be another's.
     IF to_regrole('graph_reader') IS NULL THEN

@@ -32,10 +32,11 @@ BEGIN
         END IF;
     END LOOP;
 
-    -- Default privileges in public give everything to everybody.
-    REVOKE ALL ON public.memory_turns, public.memory_turn_edges FROM anon, authenticated;
+    -- Default privileges in public give everything to everybody. Who has TRIGGER or REFERENCES may run code with the
+    -- rights of whoever writes.
+    REVOKE ALL ON public.memory_turns, public.memory_turn_edges FROM anon, authenticated, service_role;
     GRANT SELECT, INSERT ON public.memory_turns, public.memory_turn_edges TO authenticated;
-    GRANT ALL ON public.memory_turns, public.memory_turn_edges TO service_role;
+    GRANT SELECT, INSERT, UPDATE, DELETE ON public.memory_turns, public.memory_turn_edges TO service_role;
 
     -- A turn belongs to the user who wrote it. The expression names nothing outside pg_catalog, as slices
     -- run with a search_path of their own; the subquery is evaluated once for a statement.

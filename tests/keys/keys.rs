@@ -7,6 +7,7 @@ mod cluster;
 mod graph;
 mod secret_file;
 
+mod commits;
 mod copies;
 mod crash;
 mod dump;

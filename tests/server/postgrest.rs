@@ -491,9 +491,30 @@ fn mediated_access_needs_a_superuser_and_the_roles_of_supabase_and_else_changes_
         assert!(errors.contains("there are no roles anon and authenticated"), "{errors}");
         assert!(errors.contains("Run sql/roles/supabase.sql first."), "{errors}");
     }
+    let open = "--command=BEGIN; ALTER TABLE memory_turn_edges DISABLE ROW LEVEL SECURITY";
+    let errors = refusal(&api.database, &[open], "mediated.sql");
+    assert!(errors.contains("row security is off on public.memory_turns"), "{errors}");
     let changed = "SELECT to_regnamespace('api') IS NOT NULL OR to_regrole('anon') IS NULL";
     assert!(!client.query_one(changed, &[]).unwrap().get::<_, bool>(0));
     client.batch_execute("DROP OWNED BY mediated_owner CASCADE; DROP ROLE mediated_owner").unwrap();
+}
+
+/// Supabase's default privileges give all three roles everything, as GRANT ALL of others may.
+#[test]
+fn no_role_of_the_scripts_may_plant_a_trigger() {
+    let api = Api::start("planted");
+    let mut client = api.database.connect();
+    client
+        .batch_execute(
+            "GRANT ALL ON memory_turns, memory_turn_edges TO anon, authenticated, service_role",
+        )
+        .unwrap();
+    api.run_script("supabase.sql");
+    api.run_script("mediated.sql");
+    let faults = "SELECT check_name, detail FROM kernel.graph_check() WHERE NOT ok";
+    let faults: Vec<String> =
+        client.query(faults, &[]).unwrap().iter().map(|row| row.get(0)).collect();
+    assert!(faults.is_empty(), "{faults:?}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::pg::error::{SqlError, Word};
 use crate::pg::private::private_table::{
-    BINDING, PrivateRow, RECORDER_BINDING, STORE_BINDING, TRACE_BINDING, this_database,
+    BINDING, PrivateRow, RECORDER_BINDING, RowPlace, STORE_BINDING, TRACE_BINDING, this_database,
 };
 use crate::pg::sql::types::JsonbText;
 
@@ -29,6 +29,8 @@ pub struct Binding {
     pub is_copied: bool,
     /// The transaction that wrote the row, where it is not frozen.
     pub writers: Vec<pg_sys::TransactionId>,
+    /// Where the row is stored.
+    pub place: RowPlace,
 }
 
 impl Binding {
@@ -54,9 +56,23 @@ impl Binding {
                 binder: row.role(9)?,
                 is_copied: row.oid(10)? != this_database(),
                 writers: row.writer().into_iter().collect(),
+                place: row.place(),
             })
         });
         row.into_iter().next()
+    }
+
+    /// Whether the active snapshot sees that this name stands for the row that is stored there, or for none. Another
+    /// session's commit shows its rows before this one hears of it.
+    pub fn is_seen(name: &str, place: RowPlace) -> bool {
+        let is_named =
+            |row: &PrivateRow| row.boolean(2)?.then(|| row.text(1))?.filter(|text| text == name);
+        place.is_seen() || place.is_of_no_row() && BINDING.scan_seen(is_named).is_empty()
+    }
+
+    /// That no table has a name.
+    pub fn none() -> RowPlace {
+        BINDING.no_row()
     }
 
     /// The transactions that took a name from a graph, or wrote such a row, or made the table of the bindings, where

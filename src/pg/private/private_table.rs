@@ -4,6 +4,7 @@
 use std::ffi::{CStr, c_int};
 use std::num::NonZeroUsize;
 
+use pgrx::itemptr::item_pointer_get_block_number;
 use pgrx::prelude::*;
 use pgrx::trigger_support::called_as_trigger;
 use pgrx::{FromDatum, PgTupleDesc, heap_getattr_raw, pg_sys};
@@ -221,6 +222,17 @@ impl PrivateTable {
         writers
     }
 
+    /// That there is no row.
+    pub fn no_row(&self) -> RowPlace {
+        RowPlace { table: self.oid(), place: None }
+    }
+
+    /// The results of `read` for each row that the active snapshot sees, in no order.
+    pub fn scan_seen<T>(&self, read: impl Fn(&PrivateRow) -> Option<T>) -> Vec<T> {
+        // SAFETY: a call of a function runs under an active snapshot.
+        self.scan_by(unsafe { pg_sys::GetActiveSnapshot() }, read)
+    }
+
     fn scan_by<T>(
         &self,
         snapshot: pg_sys::Snapshot,
@@ -318,6 +330,13 @@ impl PrivateRow {
         unsafe { writers::writer(self.tuple) }
     }
 
+    /// Where it is stored.
+    pub fn place(&self) -> RowPlace {
+        // SAFETY: the scan that made this row is still open.
+        let tuple = unsafe { &*self.tuple };
+        RowPlace { table: tuple.t_tableOid, place: Some(tuple.t_self) }
+    }
+
     /// An `integer`.
     pub fn integer(&self, column: usize) -> Option<i32> {
         self.get(column, pg_sys::INT4OID)
@@ -367,6 +386,52 @@ impl PrivateRow {
     /// A `jsonb`.
     pub fn json(&self, column: usize) -> Option<JsonbText> {
         self.get(column, pg_sys::JSONBOID)
+    }
+}
+
+/// Where a row of a private table is stored, or which table has none. A row that is written anew is stored elsewhere.
+#[derive(Clone, Copy)]
+pub struct RowPlace {
+    table: pg_sys::Oid,
+    place: Option<pg_sys::ItemPointerData>,
+}
+
+impl RowPlace {
+    /// Whether it says that there is no row.
+    pub fn is_of_no_row(&self) -> bool {
+        self.place.is_none()
+    }
+
+    /// Whether the active snapshot sees the row that is stored there. Of no row it is true where the table is empty.
+    pub fn is_seen(&self) -> bool {
+        // SAFETY: the table is open while the row is looked for, in a block that it has; what is found is released. A
+        // call of a function runs under an active snapshot.
+        unsafe {
+            let relation = pg_sys::try_relation_open(self.table, pg_sys::AccessShareLock as i32);
+            if relation.is_null() {
+                return false;
+            }
+            let main = pg_sys::ForkNumber::MAIN_FORKNUM;
+            let blocks = pg_sys::RelationGetNumberOfBlocksInFork(relation, main);
+            let is_seen = self.place.map_or(blocks == 0, |place| {
+                let mut tuple = pg_sys::HeapTupleData { t_self: place, ..Default::default() };
+                let mut buffer = 0;
+                let is_seen = item_pointer_get_block_number(&raw const place) < blocks
+                    && pg_sys::heap_fetch(
+                        relation,
+                        pg_sys::GetActiveSnapshot(),
+                        &raw mut tuple,
+                        &raw mut buffer,
+                        false,
+                    );
+                if is_seen {
+                    pg_sys::ReleaseBuffer(buffer);
+                }
+                is_seen
+            });
+            pg_sys::relation_close(relation, pg_sys::AccessShareLock as i32);
+            is_seen
+        }
     }
 }
 

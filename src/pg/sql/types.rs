@@ -143,7 +143,7 @@ impl TextType for JsonbText {
     }
 }
 
-/// The longest text that is made of a json or a jsonb, in bytes; those that escapes add are not counted.
+/// The longest text that is made of a json or a jsonb, in bytes.
 pub const MAX_JSON_TEXT_BYTES: usize = 64 * 1024 * 1024;
 
 fn too_long_as_text() -> SqlError {
@@ -190,10 +190,9 @@ impl StoredJsonb {
     fn is_too_long(self) -> bool {
         let (mut bytes, mut tokens) = (0, JsonbTokens::of(self));
         while let Some((_, value)) = tokens.next() {
-            // What escapes and commas add is not counted.
+            // What commas add is not counted.
             bytes += value.map_or(1, |value| match value.type_ {
-                // SAFETY: only the member that the type names is read.
-                pg_sys::jbvType::jbvString => 2 + unsafe { value.val.string.len } as usize,
+                pg_sys::jbvType::jbvString => string_bytes(value),
                 pg_sys::jbvType::jbvNumeric => number_bytes(value),
                 _ => 4,
             });
@@ -277,6 +276,21 @@ impl Drop for JsonbTokens {
             unsafe { pg_sys::pfree(self.jsonb.cast()) };
         }
     }
+}
+
+/// In how many bytes a string is written out.
+fn string_bytes(value: &pg_sys::JsonbValue) -> usize {
+    // SAFETY: the caller has looked at the type.
+    let string = unsafe {
+        let string = value.val.string;
+        std::slice::from_raw_parts(string.val.cast::<u8>(), string.len as usize)
+    };
+    let added = |byte: &u8| match byte {
+        b'"' | b'\\' | 8 | 9 | 10 | 12 | 13 => 1,
+        0..32 => 5, // \u001f
+        _ => 0,
+    };
+    2 + string.len() + string.iter().map(added).sum::<usize>()
 }
 
 /// In how many bytes a number is written out at least. It is not: that takes as long as the number is.

@@ -79,4 +79,6 @@ SELECT * FROM test_error($$SELECT graph_search(array_fill(0::real, ARRAY[3]), fi
 SELECT * FROM test_error($$SELECT graph_messages_show('{}', payloads => ARRAY[j]) FROM long_json$$);
 SELECT * FROM test_error($$SELECT graph_api_search_slice(format('{"anchor_turn_id":"%s","query":"","owner":[%s1]}', turn(1), repeat('1e131071,', 9000))::json)$$);
 SELECT graph_is_admissible_result(j), graph_can_promote(j, turn(1)), graph_kernel.provenance_reason(j) FROM long_json;
+-- Escapes count.
+SELECT graph_message_text(to_jsonb(repeat(E'\001', 12000000))) IS NULL AS too_long, length(graph_message_text(to_jsonb(repeat(E'\n', 12000000)))) AS fits;
 DROP TABLE long_json;

@@ -85,7 +85,7 @@ impl Graph {
         match Self::binding(binding)? {
             Some(bound) => {
                 let Binding { graph, turns, edges, edges_by_child, columns, .. } = bound;
-                let Binding { resolved, binder, writers, .. } = bound;
+                let Binding { resolved, binder, writers, place, .. } = bound;
                 let tables = [turns].into_iter().chain(edges).chain(edges_by_child);
                 tables.clone().for_each(relation::check_rights);
                 tables.for_each(relation::lock_shared);
@@ -107,7 +107,7 @@ impl Graph {
                         None => error,
                     }
                 })?;
-                Ok(Graph { writers, ..graph })
+                Ok(Graph { writers, bound_at: place, ..graph })
             }
             None => {
                 let turns = default_table(DEFAULT_TABLES[0])?;

@@ -14,6 +14,7 @@ use crate::pg::catalog::relation;
 use crate::pg::catalog::writers::CatalogWriters;
 use crate::pg::error::{SqlError, Word};
 use crate::pg::guc::DEFAULT_GRAPH;
+use crate::pg::private::binding::Binding;
 use crate::pg::session::current_role;
 use crate::pg::tables::bound_table::{
     BoundColumn, BoundTable, ColumnRule, Mapping, MappingChange, TableRules, TableText, ValueKind,
@@ -279,6 +280,7 @@ impl Graph {
             embedding_command,
             words_command,
             writers: Vec::new(),
+            bound_at: Binding::none(),
             catalog_writers: CatalogWriters::default(),
         })
     }

@@ -29,7 +29,7 @@ use crate::pg::catalog::relation::{self, TableColumn};
 use crate::pg::catalog::writers::CatalogWriters;
 use crate::pg::error::{SqlError, Word};
 use crate::pg::guc::DEFAULT_GRAPH;
-use crate::pg::private::private_table::BINDING;
+use crate::pg::private::private_table::{BINDING, RowPlace};
 use crate::pg::query::{Statement, partitions_changed};
 use crate::pg::tables::bound_table::{BoundColumn, BoundTable, ColumnSource, TableText};
 use crate::pg::tables::embedding::EmbeddingColumn;
@@ -68,6 +68,8 @@ pub struct Graph {
     words_command: String,
     /// The transactions that decided that these tables have the name, where they are not frozen.
     writers: Vec<pg_sys::TransactionId>,
+    /// Where their binding is stored, if they are bound.
+    bound_at: RowPlace,
     catalog_writers: CatalogWriters,
 }
 

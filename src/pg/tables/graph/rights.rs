@@ -7,6 +7,8 @@ use crate::pg::catalog::privileges::{Use, check_binder};
 use crate::pg::catalog::role_writers;
 use crate::pg::catalog::writers::writers_of_enum;
 use crate::pg::error::{SqlError, Word};
+use crate::pg::private::binding::Binding;
+use crate::pg::private::private_table;
 use crate::pg::query::tables_are_newer;
 use crate::pg::tables::bound_table::{BoundColumn, BoundTable};
 use crate::pg::tables::place::{GraphPlace, Place};
@@ -17,6 +19,7 @@ impl Graph {
     /// are read, their names and types, and who may read them may be of states that never were one.
     pub fn catalog_is_newer(&self, role: pg_sys::Oid) -> bool {
         self.catalog_writers.are_newer(self.relations_of_tables(), self.other_writers())
+            || !self.binding_is_seen()
             || role_writers::are_newer(&[role, self.binder.unwrap_or(role)])
     }
 
@@ -26,10 +29,14 @@ impl Graph {
     /// # Errors
     /// 40001.
     pub fn check_settled(&self) -> Result<(), SqlError> {
-        match self.catalog_writers.are_unseen(self.relations_of_tables(), self.other_writers()) {
-            true => Err(tables_are_newer()),
-            false => Ok(()),
-        }
+        let are_newer =
+            self.catalog_writers.are_unseen(self.relations_of_tables(), self.other_writers());
+        if are_newer || !self.binding_is_seen() { Err(tables_are_newer()) } else { Ok(()) }
+    }
+
+    /// Whether the active snapshot sees the binding, or this transaction may have written it.
+    fn binding_is_seen(&self) -> bool {
+        private_table::may_be_changing() || Binding::is_seen(&self.binding, self.bound_at)
     }
 
     /// The tables and their partitions.
