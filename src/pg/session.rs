@@ -55,6 +55,12 @@ pub fn role_name(role: pg_sys::Oid) -> String {
     shared_name(unsafe { CStr::from_ptr(pg_sys::GetUserNameFromId(role, false)) })
 }
 
+/// Has the transaction's end wait until it is on disk, whatever `synchronous_commit` is.
+pub fn commit_durably() {
+    // SAFETY: sets a flag of the transaction's.
+    unsafe { pg_sys::ForceSyncCommit() };
+}
+
 /// The error where the role, or what it may do, is another one than when the call began.
 pub fn rights_changed() -> SqlError {
     SqlError::new(

@@ -7,6 +7,7 @@ use kernel::verification::verify::KeyRing;
 use crate::pg::error::SqlError;
 use crate::pg::private::keys::{Keys, begin_epoch};
 use crate::pg::private::members::call_member;
+use crate::pg::session::commit_durably;
 use crate::pg::sql::call::FunctionCall;
 
 /// Begins an epoch. Returns the id of the key that signs from now on. The caller must have admin rights.
@@ -18,17 +19,20 @@ pub fn rotate() -> Result<String, SqlError> {
     Ok(keys()?.active()?.kid.clone())
 }
 
-/// Begins an epoch, and may revoke the key before, with the arguments of a call of `rotate_key`.
+/// Begins an epoch, and may revoke the key before, with the arguments of a call of `rotate_key`. Once that is committed,
+/// no crash takes it back.
 ///
 /// Raises as [`call_member`].
 pub fn rotate_key(call: &FunctionCall) -> pgrx::Internal {
+    commit_durably();
     call_member(call, c"rotate_key_for")
 }
 
-/// Revokes a key, with the arguments of a call of `revoke_key`.
+/// Revokes a key, with the arguments of a call of `revoke_key`, as durably as [`rotate_key`].
 ///
 /// Raises as [`call_member`].
 pub fn revoke_key(call: &FunctionCall) -> pgrx::Internal {
+    commit_durably();
     call_member(call, c"revoke_key_for")
 }
 

@@ -28,6 +28,23 @@ fn exports_verify_after_a_restart() {
     assert_eq!(slice(&mut client), exports[1]);
 }
 
+#[test]
+fn changes_of_keys_are_on_disk_when_they_are_committed() {
+    let cluster = Cluster::start("synchronous_commit = off\nwal_writer_delay = 10s");
+    let mut client = cluster.client();
+    install(&mut client);
+    let is_flushed = "SELECT (pg_current_wal_flush_lsn() >= pg_current_wal_insert_lsn())::text";
+    client.batch_execute("CREATE TABLE other (number int); CHECKPOINT").unwrap();
+    client.batch_execute("INSERT INTO other VALUES (1)").unwrap();
+    assert_eq!(text(&mut client, is_flushed), "false");
+    let first = active_key(&mut client);
+    rotate(&mut client);
+    assert_eq!(text(&mut client, is_flushed), "true");
+    client.batch_execute("INSERT INTO other VALUES (2)").unwrap();
+    client.batch_execute(&format!("SELECT graph_kernel.revoke_key('{first}')")).unwrap();
+    assert_eq!(text(&mut client, is_flushed), "true");
+}
+
 /// Kills a backend and waits until the server has noticed, and with it ended every other session.
 fn kill_backend(cluster: &Cluster, backend: i32) {
     let mut witness = cluster.client();

@@ -283,6 +283,23 @@ fn lengths_are_not_believed() {
 }
 
 #[test]
+fn a_name_of_many_turns_is_as_long_as_its_json() {
+    let ids = 16 * 10_000;
+    let cbor = [
+        vec![0x82, 0x98, 24],
+        head(2, ids),
+        vec![0; ids as usize],
+        // No other ids; the anchor; a column of sessions with one name, of 12 000 bytes in JSON.
+        vec![0x40, 0x00, 0x82, 0x81],
+        head(3, 2000),
+        vec![1; 2000],
+        vec![0x80],
+    ]
+    .concat();
+    assert_eq!(from_cbor(&cbor, &|| {}).unwrap_err(), BinaryError::TooLarge);
+}
+
+#[test]
 fn a_column_of_one_value_makes_no_more_turns_than_a_document_has() {
     // 300 000 ids of 16 bytes would be turns of more than 64 MiB.
     let ids = 16 * 300_000;

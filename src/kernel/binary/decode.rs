@@ -8,7 +8,7 @@ use crate::export::parse::{MAX_ATTESTATION_VALUES, MAX_TOKEN_BYTES, ParsedExport
 use crate::graph::edge::{Edge, EdgeType};
 use crate::graph::turn::{Phase, Role, Turn, TurnId};
 use crate::hex::hex;
-use crate::json::canonical::json_text;
+use crate::json::canonical::{escaped_bytes, json_text};
 use crate::json::{JsonLimits, JsonValue};
 use crate::policy::SlicePolicy;
 use crate::prompt::record::{Document, Hash, RECORD_VERSION, Record, RecordedMessage};
@@ -37,9 +37,12 @@ fn read_export<'a>(
     let id_at = |place: usize| ids.at(place).or_else(|| others.at(place.checked_sub(count)?));
     let id_at = |place| id_at(place).ok_or_else(|| malformed("a place is beyond the ids"));
     let anchor = id_at(reader.count()?)?;
-    let sessions = Column::read(reader, count, text)?;
+    let sessions = Column::read(reader, count, |reader| {
+        text(reader).map(|name| (escaped_bytes(name.as_bytes()), name))
+    })?;
     for place in 0..count {
-        extent.names = extent.names.saturating_add(sessions.at(place)?.len());
+        let (bytes, _) = sessions.at(place)?;
+        extent.names = extent.names.saturating_add(*bytes);
     }
     extent.expect_within()?;
     let roles = Column::read(reader, count, named(Role::from_name))?;
@@ -62,7 +65,7 @@ fn read_export<'a>(
     let turns = (0..count).map(|place| {
         Ok(Turn {
             id: id_at(place)?,
-            session_id: sessions.at(place)?.clone(),
+            session_id: sessions.at(place)?.1.clone(),
             role: *roles.at(place)?,
             phase: *phases.at(place)?,
             salience: *salience.at(place)?,

@@ -8,6 +8,7 @@ use super::{BinaryError, Extent, PROMPT_TOKEN, SLICE_TOKEN, token_prefix};
 use crate::export::parse::ParsedExport;
 use crate::graph::turn::TurnId;
 use crate::hex::from_lower_hex;
+use crate::json::canonical::escaped_bytes;
 use crate::prompt::record::{Document, RECORD_VERSION, Record};
 use crate::trust::attestation::Attestation;
 
@@ -21,7 +22,7 @@ pub(super) fn document(
         turns: export.turns.len(),
         edges: export.edges.len(),
         messages: messages.len(),
-        names: export.turns.iter().map(|turn| turn.session_id.len()).sum(),
+        names: export.turns.iter().map(|turn| escaped_bytes(turn.session_id.as_bytes())).sum(),
     };
     extent.expect_within()?;
     let mut writer = Writer::new(check_interrupts);

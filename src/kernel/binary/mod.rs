@@ -92,7 +92,7 @@ struct Extent {
     turns: usize,
     edges: usize,
     messages: usize,
-    /// The bytes of the sessions' names, of each turn.
+    /// The bytes of the sessions' names, of each turn, with their escapes.
     names: usize,
 }
 

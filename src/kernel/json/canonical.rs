@@ -27,6 +27,17 @@ pub fn json_text<T: Serialize + ?Sized>(value: &T) -> String {
     serde_json::to_string(value).expect("canonical types always serialise")
 }
 
+/// How many bytes a string of these bytes has as JSON, without its quotation marks; the server's too.
+#[must_use]
+pub fn escaped_bytes(string: &[u8]) -> usize {
+    let added = |byte: &u8| match byte {
+        b'"' | b'\\' | 8 | 9 | 10 | 12 | 13 => 1,
+        0..32 => 5, // \u001f
+        _ => 0,
+    };
+    string.len() + string.iter().map(added).sum::<usize>()
+}
+
 /// The fingerprint of a value's canonical JSON.
 #[must_use]
 pub fn json_hash<T: Serialize + ?Sized>(value: &T) -> String {
@@ -105,6 +116,12 @@ impl ArrayHasher {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn escapes_are_counted_as_they_are_written() {
+        let text: String = (0..=0x80).filter_map(char::from_u32).chain("é€𝄞".chars()).collect();
+        assert_eq!(escaped_bytes(text.as_bytes()) + 2, json_bytes(&text).len());
+    }
 
     #[test]
     fn xxh64_matches_published_values() {

@@ -4,6 +4,7 @@ use std::ptr::null_mut;
 
 use kernel::chunking::policy::ChunkingPolicy;
 use kernel::graph::turn::TurnId;
+use kernel::json::canonical::escaped_bytes;
 use kernel::policy::SlicePolicy;
 use pgrx::datum::{Datum, UnboxDatum};
 use pgrx::pgrx_sql_entity_graph::metadata::{
@@ -285,12 +286,7 @@ fn string_bytes(value: &pg_sys::JsonbValue) -> usize {
         let string = value.val.string;
         std::slice::from_raw_parts(string.val.cast::<u8>(), string.len as usize)
     };
-    let added = |byte: &u8| match byte {
-        b'"' | b'\\' | 8 | 9 | 10 | 12 | 13 => 1,
-        0..32 => 5, // \u001f
-        _ => 0,
-    };
-    2 + string.len() + string.iter().map(added).sum::<usize>()
+    2 + escaped_bytes(string)
 }
 
 /// In how many bytes a number is written out at least. It is not: that takes as long as the number is.

@@ -6,6 +6,8 @@ import math
 import os
 import re
 
+import psycopg
+
 from .errors import ConfigurationError
 
 __all__ = ["connect_timeout", "conninfo", "timeout_milliseconds"]
@@ -27,6 +29,14 @@ def conninfo(url: str | None) -> str:
         )
     if scheme is not None and scheme[1] not in ("postgresql", "postgres"):
         raise ConfigurationError(f"{name} is not the address of a database: it begins with {scheme[1]}://")
+    try:
+        psycopg.conninfo.conninfo_to_dict(url)
+    except psycopg.Error:
+        # Its words repeat the string.
+        raise ConfigurationError(
+            f"{name} is not a connection string that libpq can read",
+            hint="Give postgresql://user@host/database, with what is special in a user or a password as %XX.",
+        ) from None
     return url
 
 
