@@ -380,8 +380,7 @@ impl Row {
         };
         if base == pg_sys::JSONBOID {
             // SAFETY: the value is of this type, or of a domain over it.
-            let stored = unsafe { StoredJsonb::from_datum(datum, false) }?;
-            return stored.with_bytes(<[u8]>::to_vec);
+            return unsafe { StoredJsonb::of(datum) }.with_bytes(<[u8]>::to_vec);
         }
         // SAFETY: the value is of this type, or of a domain over it. The output function of a type of the server gives
         // a C string, freed once.

@@ -19,8 +19,8 @@ pub fn rotate() -> Result<String, SqlError> {
     Ok(keys()?.active()?.kid.clone())
 }
 
-/// Begins an epoch, and may revoke the key before, with the arguments of a call of `rotate_key`. Once that is committed,
-/// no crash takes it back.
+/// Begins an epoch, and may revoke the key before, with the arguments of a call of `rotate_key`. Once that is
+/// committed, no crash takes it back.
 ///
 /// Raises as [`call_member`].
 pub fn rotate_key(call: &FunctionCall) -> pgrx::Internal {

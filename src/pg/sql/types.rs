@@ -161,6 +161,14 @@ fn too_long_as_text() -> SqlError {
 pub struct StoredJsonb(pg_sys::Datum);
 
 impl StoredJsonb {
+    /// The value of a datum that is not NULL.
+    ///
+    /// # Safety
+    /// It is of type jsonb, or of a domain over it.
+    pub unsafe fn of(datum: pg_sys::Datum) -> Self {
+        StoredJsonb(datum)
+    }
+
     /// Its JSON text; `None` where that is too long.
     ///
     /// Raises 22021 where it is not text.
