@@ -30,20 +30,21 @@ fn graph_message_role(message: StoredText) -> Option<Text> {
     message.with_bytes(role)
 }
 
-// Casts to text are PostgreSQL's, which writes out a number of 6 bytes in 131 072.
+// Casts to text are PostgreSQL's, which writes out a number of 6 bytes in 131 072. The argument has a name of its own, by
+// which PostgREST tells the functions apart.
 #[pg_extern(immutable, parallel_safe, name = "graph_message_text", cost = 100)]
-fn graph_message_text_of_jsonb(message: StoredJsonb) -> Option<Text> {
+fn graph_message_text_of_jsonb(document: StoredJsonb) -> Option<Text> {
     let text = |stored: &str| match message_text(stored, &check_interrupts) {
         MessageText::AsStored => Some(stored.to_owned()),
         MessageText::Absent => None,
         MessageText::Text(text) => Some(text),
     };
-    message.with_bytes(|bytes| read(bytes, text)?)?.map(Text)
+    document.with_bytes(|bytes| read(bytes, text)?)?.map(Text)
 }
 
 #[pg_extern(immutable, parallel_safe, name = "graph_message_role", cost = 100)]
-fn graph_message_role_of_jsonb(message: StoredJsonb) -> Option<Text> {
-    message.with_bytes(role)?
+fn graph_message_role_of_jsonb(document: StoredJsonb) -> Option<Text> {
+    document.with_bytes(role)?
 }
 
 fn role(bytes: &[u8]) -> Option<Text> {
