@@ -55,10 +55,10 @@ SET enable_seqscan = off;
 EXPLAIN (COSTS OFF) SELECT FROM agent_messages WHERE graph_message_role(message) = 'tool';
 RESET enable_seqscan;
 RESET graph_kernel.graph;
--- Where the mapping casts it, the error names what to look at.
+-- Where an expression is longer than a value may be, the error names what to look at.
 SELECT graph_kernel.bind_tables('agent_messages', name => 'agent', columns => $${"turns": {
          "id": {"expression": "graph_turn_id(id)"}, "session_id": null, "phase": null, "salience": null, "created_at": null, "role": null,
-         "content_text": {"expression": "graph_message_text(message::text)"},
+         "content_text": {"expression": "repeat(message ->> 'role', 1000000000)"}, "content_hash": null,
          "parents": [{"parent": {"expression": "graph_turn_id(follows)"}, "edge_type": "reply"}]}}$$) IS NOT NULL AS bound;
 SET graph_kernel.graph = 'agent';
 SELECT * FROM test_error('SELECT * FROM graph_messages(graph_turn_id(5))');
