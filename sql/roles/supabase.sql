@@ -1,7 +1,7 @@
 -- Rights on the graph for the roles that Supabase has, and row security by the user in the request's JWT.
 -- Run it as the owner of the tables, after CREATE EXTENSION graph_kernel and graph_kernel.create_tables();
--- it may be run again, and mediated.sql after it where that was run. It ends in an error, and changes nothing, where its
--- role may not grant what is needed.
+-- it may be run again, and mediated.sql after it where that was run. It ends in an error, and changes nothing, where
+-- its role may not grant what is needed.
 -- Roles of these names that are there are taken as they are: who is a member of authenticated or service_role, and may
 -- send SQL, reads the turns of every user, by claims of his own.
 -- docs/postgrest.md says what each role may call then.

@@ -30,8 +30,8 @@ fn graph_message_role(message: StoredText) -> Option<Text> {
     message.with_bytes(role)
 }
 
-// Casts to text are PostgreSQL's, which writes out a number of 6 bytes in 131 072. The argument has a name of its own, by
-// which PostgREST tells the functions apart.
+// Casts to text are PostgreSQL's, which writes out a number of 6 bytes in 131 072. The argument has a name of its own,
+// by which PostgREST tells the functions apart.
 #[pg_extern(immutable, parallel_safe, name = "graph_message_text", cost = 100)]
 fn graph_message_text_of_jsonb(document: StoredJsonb) -> Option<Text> {
     let text = |stored: &str| match message_text(stored, &check_interrupts) {

@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from psycopg.errors import LockNotAvailable
 from psycopg.types.json import Jsonb
 
 from .._messages import Part, call_forms, is_text_alone, not_a_message, parts, redacted_result, storable, tokens
@@ -31,14 +30,6 @@ from ..types import (
 from .database import Client, Database, Source, Transaction
 from .embedding import Embed, embedded, embedded_if_any
 
-# The columns are computed in their order. A failure takes the setting back with the transaction.
-_LOCK = """
-    SELECT pg_catalog.set_config('lock_timeout', s.most, true),
-           pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended(%s::text, 42)),
-           pg_catalog.set_config('lock_timeout', s.value, true)
-    FROM (SELECT value, CASE WHEN value::pg_catalog.interval BETWEEN '1ms' AND '10s' THEN value ELSE '10s' END AS most
-          FROM pg_catalog.current_setting('lock_timeout') AS value OFFSET 0) AS s
-"""
 _ROLES = ("user", "assistant", "system", "tool")
 _MOST_TURNS = 10_000  # of a slice
 CountTokens = Callable[[Mapping[str, Any]], int]
@@ -478,15 +469,8 @@ class Conversation(Client):
         )
 
     async def _lock(self, transaction: Transaction) -> None:
-        """Waits for others that append to the session, not for long: whoever may connect can hold the lock."""
-        try:
-            await transaction.execute(_LOCK, (self.session_id,))
-        except LockNotAvailable as error:
-            raise GraphKernelError(
-                f"another session of the database holds the lock of session {self.session_id}",
-                sqlstate=error.sqlstate,
-                hint="Append again; pg_locks shows who holds an advisory lock.",
-            ) from error
+        """Waits for others that append to the session."""
+        await transaction.lock("pg_catalog.hashtextextended(%s::text, 42)", (self.session_id,))
 
     async def _stored(self, transaction: Transaction, turns: str, ids: list[uuid.UUID]) -> set[uuid.UUID]:
         rows = await transaction.fetch(f"SELECT id FROM {turns} WHERE id = ANY (%s)", (ids,)) if ids else []

@@ -99,7 +99,7 @@ class Database:
         """
         with self.transaction() as transaction:
             # Of several at once one makes them.
-            transaction.fetch("SELECT pg_catalog.pg_advisory_xact_lock(7163384, 1)")
+            transaction.lock("7163384, 1")
             schema = "" if self._schema is None else f" SCHEMA {escaped(self._schema)}"
             transaction.execute(f"CREATE EXTENSION IF NOT EXISTS graph_kernel{schema}")
             (found,) = transaction.fetch("SELECT to_regclass('public.memory_turns') IS NOT NULL AS is_there")
@@ -245,6 +245,26 @@ class Transaction:
         statement = self._database._statement(self.connection, query)
         with psycopg.Cursor(self.connection) as cursor:
             cursor.execute(statement, parameters, prepare=False)
+
+    def lock(self, key: str, parameters: Parameters = ()) -> None:
+        """Takes an advisory lock until the end. It waits ten seconds at most: whoever may connect can hold one."""
+        try:
+            # The columns are computed in their order. A failure takes the setting back with the transaction.
+            self.execute(
+                f"""SELECT pg_catalog.set_config('lock_timeout', s.most, true),
+                           pg_catalog.pg_advisory_xact_lock({key}),
+                           pg_catalog.set_config('lock_timeout', s.value, true)
+                    FROM (SELECT value, CASE WHEN value::pg_catalog.interval BETWEEN '1ms' AND '10s' THEN value
+                                             ELSE '10s' END AS most
+                          FROM pg_catalog.current_setting('lock_timeout') AS value OFFSET 0) AS s""",
+                parameters,
+            )
+        except psycopg.errors.LockNotAvailable as error:
+            raise GraphKernelError(
+                "another session of the database holds the lock that this waits for",
+                sqlstate=error.sqlstate,
+                hint="Call it again; pg_locks shows who holds an advisory lock.",
+            ) from error
 
     def tables(self) -> tuple[str, str]:
         """The tables that are written, as statements have them: the bound ones, if they are of create_tables' form."""
