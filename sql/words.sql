@@ -66,11 +66,12 @@ BEGIN ATOMIC
     ON CONFLICT ON CONSTRAINT word_totals_pkey DO UPDATE
     SET turn_count = excluded.turn_count, lexeme_count = excluded.lexeme_count, counted_at = excluded.counted_at;
     DELETE FROM graph_kernel.word_counts AS c WHERE c.turns = $1 AND c.attribute = $2;
-    -- Of tables that were dropped. Another call may be deleting them: it is not waited for.
+    -- Of tables and columns that were dropped. Another call may be deleting them: it is not waited for.
     WITH dropped AS (
         SELECT t.turns, t.attribute
         FROM graph_kernel.word_totals AS t
-        WHERE NOT EXISTS (SELECT FROM pg_class AS r WHERE r.oid = t.turns)
+        WHERE NOT EXISTS (SELECT FROM pg_attribute AS a WHERE a.attrelid = t.turns AND a.attnum = t.attribute
+                                                          AND NOT a.attisdropped)
         FOR UPDATE OF t SKIP LOCKED
     ), counts AS (
         DELETE FROM graph_kernel.word_counts AS c USING dropped AS d

@@ -344,9 +344,11 @@ impl Guard {
     /// As [`Guard::turns`].
     pub fn is_unchanged(&self, document: &Column, turns: &Column) -> Result<bool, SqlError> {
         let Some(old) = &self.old else { return Ok(false) };
-        let is_same = |old: Vec<u8>| self.new.document(document).is_some_and(|new| old == new);
         Ok(old.turns(turns)? == self.new.turns(turns)?
-            && old.document(document).is_some_and(is_same))
+            && match (old.document(document), self.new.document(document)) {
+                (None, None) => old.stored(document) == self.new.stored(document),
+                (old, new) => old == new,
+            })
     }
 }
 
@@ -394,6 +396,17 @@ impl Row {
             pg_sys::pfree(text.cast());
             Some(document)
         }
+    }
+
+    /// The bytes of a document as they are stored; none for NULL.
+    fn stored(&self, column: &Column) -> Vec<u8> {
+        // SAFETY: the types of documents are varlenas.
+        self.datum(column).map_or_else(Vec::new, |datum| unsafe {
+            with_bytes(datum, |bytes| {
+                memory::assure(bytes.len());
+                bytes.to_owned()
+            })
+        })
     }
 
     fn turns(&self, column: &Column) -> Result<Vec<Option<TurnId>>, SqlError> {

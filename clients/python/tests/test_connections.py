@@ -396,3 +396,11 @@ def test_tables_with_words_are_as_create_tables_makes_them(empty: sync.Database)
     empty.create_tables()
     empty.create_tables(words="english")
     assert words() == at_once
+
+
+def test_a_graph_that_is_named_before_the_library_is_loaded(connection: psycopg.Connection[Any]) -> None:
+    """In a transaction of the application its own calls go on as before."""
+    with psycopg.connect() as own:
+        own.execute("SELECT 1")
+        sync.Database(own, graph="default").fetch("SELECT {gk}graph_anchor() IS NOT NULL AS is_there")
+        assert own.execute("SHOW graph_kernel.graph").fetchone() == ("default",)

@@ -311,7 +311,7 @@ impl<'a> Searcher<'a> {
             return narrowing.require((least <= 0.0).to_string());
         }
         let salience = self.graph.turn_expression("salience");
-        let least = narrowing.parameter(Value::Float(least.into()));
+        let least = narrowing.parameter(Value::Float(least_that_rounds_to(least)));
         narrowing.require(format!(
             "CASE WHEN {salience} OPERATOR(pg_catalog.<>) 'NaN'::pg_catalog.float8 THEN {salience} ELSE 0.5 END \
              OPERATOR(pg_catalog.>=) {least}"
@@ -663,4 +663,10 @@ pub fn random_uuid() -> Result<Uuid, SqlError> {
 pub fn statement_time() -> i64 {
     // SAFETY: reads the session's state.
     unsafe { pg_sys::GetCurrentStatementStartTimestamp() + POSTGRES_EPOCH }
+}
+
+/// The least binary64 that is this positive binary32 or more once it is rounded: halves go to the even one.
+fn least_that_rounds_to(number: f32) -> f64 {
+    let half = f64::midpoint(number.next_down().into(), number.into());
+    if number.to_bits().is_multiple_of(2) { half } else { half.next_up() }
 }

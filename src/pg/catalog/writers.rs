@@ -161,6 +161,15 @@ enum Rows {
     WithDead,
 }
 
+/// The number of the transaction that wrote a row, frozen or not.
+///
+/// # Safety
+/// The tuple is valid.
+pub unsafe fn xmin(tuple: &pg_sys::HeapTupleData) -> pg_sys::TransactionId {
+    // SAFETY: a stored tuple's header holds transactions.
+    unsafe { (*tuple.t_data).t_choice.t_heap.t_xmin }
+}
+
 /// The transaction that wrote a row; `None` where the row is frozen, which keeps its number: numbers wrap.
 ///
 /// # Safety

@@ -333,8 +333,8 @@ impl PrivateRow {
     /// Where it is stored.
     pub fn place(&self) -> RowPlace {
         // SAFETY: the scan that made this row is still open.
-        let tuple = unsafe { &*self.tuple };
-        RowPlace { table: tuple.t_tableOid, place: Some(tuple.t_self) }
+        let (tuple, writer) = unsafe { (&*self.tuple, writers::xmin(&*self.tuple)) };
+        RowPlace { table: tuple.t_tableOid, place: Some((tuple.t_self, writer)) }
     }
 
     /// An `integer`.
@@ -393,7 +393,8 @@ impl PrivateRow {
 #[derive(Clone, Copy)]
 pub struct RowPlace {
     table: pg_sys::Oid,
-    place: Option<pg_sys::ItemPointerData>,
+    /// With the transaction that wrote the row: VACUUM FULL puts another one there.
+    place: Option<(pg_sys::ItemPointerData, pg_sys::TransactionId)>,
 }
 
 impl RowPlace {
@@ -413,10 +414,10 @@ impl RowPlace {
             }
             let main = pg_sys::ForkNumber::MAIN_FORKNUM;
             let blocks = pg_sys::RelationGetNumberOfBlocksInFork(relation, main);
-            let is_seen = self.place.map_or(blocks == 0, |place| {
+            let is_seen = self.place.map_or(blocks == 0, |(place, writer)| {
                 let mut tuple = pg_sys::HeapTupleData { t_self: place, ..Default::default() };
                 let mut buffer = 0;
-                let is_seen = item_pointer_get_block_number(&raw const place) < blocks
+                let is_found = item_pointer_get_block_number(&raw const place) < blocks
                     && pg_sys::heap_fetch(
                         relation,
                         pg_sys::GetActiveSnapshot(),
@@ -424,10 +425,11 @@ impl RowPlace {
                         &raw mut buffer,
                         false,
                     );
-                if is_seen {
+                let is_same = is_found && writers::xmin(&tuple) == writer;
+                if is_found {
                     pg_sys::ReleaseBuffer(buffer);
                 }
-                is_seen
+                is_same
             });
             pg_sys::relation_close(relation, pg_sys::AccessShareLock as i32);
             is_seen

@@ -46,4 +46,12 @@ SELECT matches, field FROM found.kept, graph_replay_retrieval(provenance, '{1,0}
 SELECT string_agg(field, ' ') AS differs FROM found.kept, graph_replay_retrieval(provenance, '{0,1}') WHERE NOT matches;
 SELECT bool_and(matches) FILTER (WHERE field <> 'mac') AS words_alone FROM graph_search(NULL, 'refund', 2) AS s, graph_replay_retrieval(s.provenance, '{9}') WHERE s.rank = 1;
 SELECT body ->> 'query' AS query, body #>> '{results,0,strength}' AS strength, json_array_length(body -> 'results') AS results FROM graph_api_search_global('{"query": "refund", "filter": {"sessions": ["late"]}}') AS body;
+-- A salience of type double precision is sought as it is read, in binary32.
+CREATE TABLE found.tenths (id uuid PRIMARY KEY, salience double precision, embedding real[], parent uuid);
+INSERT INTO found.tenths SELECT turn(n), n / 10.0, ARRAY[1], turn(n - 1) FROM generate_series(1, 10) AS n;
+SELECT graph_kernel.bind_tables('found.tenths', columns => '{"turns": {"session_id": null, "role": null, "content_text": null, "created_at": null, "phase": null,
+    "parents": [{"parent": "parent", "edge_type": "reply"}]}}', name => 'tenths') IS NOT NULL AS bound;
+SET LOCAL graph_kernel.graph = 'tenths';
+SELECT array_agg((SELECT count(*) FROM graph_search('{1}', NULL, 10, jsonb_build_object('min_salience', n / 10.0))) ORDER BY n) AS found,
+       array_agg((SELECT count(*) FROM graph_search_slice('{1}', turn(1), min_salience => (n / 10.0)::real)) ORDER BY n) AS in_the_slice FROM generate_series(1, 10) AS n;
 ROLLBACK;

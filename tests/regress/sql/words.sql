@@ -106,6 +106,12 @@ SELECT turn(1000 + n), (SELECT string_agg(repeat(translate(md5(format('%s %s', n
 FROM generate_series(0, 99) AS n;
 CALL graph_kernel.refresh_words();
 SELECT count(*), min(turn_count), max(turn_count), sum(octet_length(lexeme[1])) AS bytes FROM graph_kernel.word_counts WHERE octet_length(lexeme[1]) > 1000;
+-- Of a column that was dropped no word stays.
+ALTER TABLE worded.memory_turns DROP COLUMN words;
+ALTER TABLE worded.memory_turns ADD COLUMN words tsvector GENERATED ALWAYS AS (to_tsvector('english', content_text)) STORED;
+CALL graph_kernel.refresh_words();
+SELECT count(DISTINCT attribute) AS columns, bool_and(attribute = a.attnum) AS of_the_new_one
+FROM graph_kernel.word_counts JOIN pg_attribute AS a ON a.attrelid = 'worded.memory_turns'::regclass AND a.attname = 'words';
 -- Row security that is forced on the owner would leave the counts of what he may see.
 ALTER TABLE worded.memory_turns FORCE ROW LEVEL SECURITY, OWNER TO worded_reader;
 SET ROLE worded_reader;

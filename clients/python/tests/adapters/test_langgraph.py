@@ -99,6 +99,17 @@ def test_a_store_is_as_that_in_memory(connection: psycopg.Connection[Any]) -> No
     assert mine.get(("users", "ada"), "name") is None and ("users", "ada") not in mine.list_namespaces()
 
 
+def test_a_key_with_a_slash_is_of_its_own_namespace(connection: psycopg.Connection[Any]) -> None:
+    store = GraphKernelStore(sync.Database(connection))
+    store.put(("users", "alice"), "diary", {"text": "hers"})
+    assert store.get(("users",), "alice/diary") is None
+    store.put(("users",), "alice/diary", {"text": "his"})
+    store.delete(("users",), "alice/diary")
+    found = store.get(("users", "alice"), "diary")
+    assert found is not None and found.value == {"text": "hers"}
+    store.delete(("users", "alice"), "diary")
+
+
 def test_what_is_put_again_is_replaced(connection: psycopg.Connection[Any], embed: Embed) -> None:
     database = sync.Database(connection)
     store = GraphKernelStore(database, embed=embed, owner=lambda namespace: namespace[-1])

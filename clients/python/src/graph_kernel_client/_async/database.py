@@ -102,7 +102,9 @@ class Database:
             await transaction.lock("7163384, 1")
             schema = "" if self._schema is None else f" SCHEMA {escaped(self._schema)}"
             await transaction.execute(f"CREATE EXTENSION IF NOT EXISTS graph_kernel{schema}")
-            (found,) = await transaction.fetch("SELECT to_regclass('public.memory_turns') IS NOT NULL AS is_there")
+            (found,) = await transaction.fetch(
+                "SELECT pg_catalog.to_regclass('public.memory_turns') IS NOT NULL AS is_there"
+            )
             options = {} if words is None else {"words": words}
             create = "SELECT graph_kernel.create_tables(options => %s::jsonb)"
             if not found["is_there"]:
@@ -198,11 +200,15 @@ class Database:
             await self._set(connection, before)
 
     async def _set(self, connection: psycopg.AsyncConnection[Any], settings: Mapping[str, str | None]) -> None:
-        if settings:
-            calls = ", ".join(["pg_catalog.set_config(%s, %s, true)"] * len(settings))
-            values = [part for name, value in settings.items() for part in (name, value or "")]
-            async with psycopg.AsyncCursor(connection) as cursor:
+        """Those without a value were not known before: the call has loaded the library."""
+        values = [part for name, value in settings.items() if value is not None for part in (name, value)]
+        unknown = [sql.Identifier(*name.split(".")) for name, value in settings.items() if value is None]
+        async with psycopg.AsyncCursor(connection) as cursor:
+            if values:
+                calls = ", ".join(["pg_catalog.set_config(%s, %s, true)"] * (len(values) // 2))
                 await cursor.execute(f"SELECT {calls}", values, prepare=False)
+            for name in unknown:
+                await cursor.execute(sql.SQL("SET LOCAL {} TO DEFAULT").format(name), prepare=False)
 
     async def _statement(self, connection: psycopg.AsyncConnection[Any], query: str) -> sql.Composed:
         if self._schema is None and "{gk}" in query:
@@ -290,7 +296,8 @@ class Transaction:
         return bool(
             await self.fetch(
                 """SELECT FROM pg_catalog.pg_attribute
-                    WHERE attrelid = %s::pg_catalog.regclass AND attname = 'embedding' AND NOT attisdropped""",
+                    WHERE attrelid = %s::pg_catalog.regclass::pg_catalog.oid
+                      AND attname = 'embedding' AND NOT attisdropped""",
                 (unescaped(turns),),
             )
         )
@@ -318,7 +325,8 @@ async def _add_words(transaction: Transaction, words: str) -> None:
         """SELECT pg_catalog.pg_get_expr(d.adbin, d.adrelid) AS made_of
              FROM pg_catalog.pg_attribute AS a
              LEFT JOIN pg_catalog.pg_attrdef AS d ON (d.adrelid, d.adnum) = (a.attrelid, a.attnum)
-            WHERE a.attrelid = 'public.memory_turns'::regclass AND a.attname = 'words' AND NOT a.attisdropped"""
+            WHERE a.attrelid = 'public.memory_turns'::pg_catalog.regclass::pg_catalog.oid AND a.attname = 'words'
+              AND NOT a.attisdropped"""
     )
     if not there:
         configuration = sql.Literal(f"pg_catalog.{words}").as_string(transaction.connection)

@@ -571,7 +571,7 @@ class Conversation(Client):
                                   WHERE t.session_id = %(session)s AND t.payload @> ANY (a.forms)
                                     AND lower(t.role) IS DISTINCT FROM 'tool'
                                   ORDER BY t.created_at DESC, t.id LIMIT 1) AS id
-                  FROM (SELECT place, array_agg(form) AS forms
+                  FROM (SELECT place, pg_catalog.array_agg(form) AS forms
                           FROM jsonb_array_elements(%(calls)s::jsonb) WITH ORDINALITY AS c (call, place),
                                jsonb_array_elements(c.call) AS f (form)
                          GROUP BY place) AS a
@@ -603,7 +603,7 @@ class Conversation(Client):
         ]
         rows = self.database.fetch(
             """SELECT {gk}graph_message_text(message) AS text, {gk}graph_message_role(message) AS role
-                 FROM unnest(%s::text[]) WITH ORDINALITY AS m (message, n) ORDER BY n""",
+                 FROM pg_catalog.unnest(%s::text[]) WITH ORDINALITY AS m (message, n) ORDER BY n""",
             (messages,),
         )
         read = []

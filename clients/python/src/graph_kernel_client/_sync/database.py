@@ -102,7 +102,7 @@ class Database:
             transaction.lock("7163384, 1")
             schema = "" if self._schema is None else f" SCHEMA {escaped(self._schema)}"
             transaction.execute(f"CREATE EXTENSION IF NOT EXISTS graph_kernel{schema}")
-            (found,) = transaction.fetch("SELECT to_regclass('public.memory_turns') IS NOT NULL AS is_there")
+            (found,) = transaction.fetch("SELECT pg_catalog.to_regclass('public.memory_turns') IS NOT NULL AS is_there")
             options = {} if words is None else {"words": words}
             create = "SELECT graph_kernel.create_tables(options => %s::jsonb)"
             if not found["is_there"]:
@@ -198,11 +198,15 @@ class Database:
             self._set(connection, before)
 
     def _set(self, connection: psycopg.Connection[Any], settings: Mapping[str, str | None]) -> None:
-        if settings:
-            calls = ", ".join(["pg_catalog.set_config(%s, %s, true)"] * len(settings))
-            values = [part for name, value in settings.items() for part in (name, value or "")]
-            with psycopg.Cursor(connection) as cursor:
+        """Those without a value were not known before: the call has loaded the library."""
+        values = [part for name, value in settings.items() if value is not None for part in (name, value)]
+        unknown = [sql.Identifier(*name.split(".")) for name, value in settings.items() if value is None]
+        with psycopg.Cursor(connection) as cursor:
+            if values:
+                calls = ", ".join(["pg_catalog.set_config(%s, %s, true)"] * (len(values) // 2))
                 cursor.execute(f"SELECT {calls}", values, prepare=False)
+            for name in unknown:
+                cursor.execute(sql.SQL("SET LOCAL {} TO DEFAULT").format(name), prepare=False)
 
     def _statement(self, connection: psycopg.Connection[Any], query: str) -> sql.Composed:
         if self._schema is None and "{gk}" in query:
@@ -288,7 +292,8 @@ class Transaction:
         return bool(
             self.fetch(
                 """SELECT FROM pg_catalog.pg_attribute
-                    WHERE attrelid = %s::pg_catalog.regclass AND attname = 'embedding' AND NOT attisdropped""",
+                    WHERE attrelid = %s::pg_catalog.regclass::pg_catalog.oid
+                      AND attname = 'embedding' AND NOT attisdropped""",
                 (unescaped(turns),),
             )
         )
@@ -314,7 +319,8 @@ def _add_words(transaction: Transaction, words: str) -> None:
         """SELECT pg_catalog.pg_get_expr(d.adbin, d.adrelid) AS made_of
              FROM pg_catalog.pg_attribute AS a
              LEFT JOIN pg_catalog.pg_attrdef AS d ON (d.adrelid, d.adnum) = (a.attrelid, a.attnum)
-            WHERE a.attrelid = 'public.memory_turns'::regclass AND a.attname = 'words' AND NOT a.attisdropped"""
+            WHERE a.attrelid = 'public.memory_turns'::pg_catalog.regclass::pg_catalog.oid AND a.attname = 'words'
+              AND NOT a.attisdropped"""
     )
     if not there:
         configuration = sql.Literal(f"pg_catalog.{words}").as_string(transaction.connection)

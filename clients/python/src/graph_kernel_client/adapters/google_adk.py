@@ -99,8 +99,8 @@ class GraphKernelSessionService(BaseSessionService):
                 return None
             rows = await transaction.fetch(
                 f"""SELECT payload FROM {turns}
-                     WHERE session_id = %s AND payload ? 'actions'
-                       AND (%s::float8 IS NULL OR (payload ->> 'timestamp')::float8 >= %s)
+                     WHERE session_id = %s AND payload ? 'actions'::text
+                       AND (%s::float8 IS NULL OR (payload ->> 'timestamp'::text)::float8 >= %s)
                      ORDER BY created_at DESC, id DESC LIMIT %s""",
                 (conversation.session_id, after, after, count),
             )

@@ -44,10 +44,11 @@ _MESSAGES = uuid.UUID("a1c2a5d7-5c0e-5b0a-9d62-2f3a5d9a7c44")
 _ITEMS = uuid.UUID("5f6f5a3e-2f0f-5c0b-8a5a-0e2b7f1d9c11")
 # Sessions of items begin with this.
 _STORE = "langgraph.store"
-_IS_ITEM = f"t.session_id ^@ '{_STORE}/' AND t.payload ? 'namespace'"
+_IS_ITEM = f"t.session_id ^@ '{_STORE}/' AND t.payload ? 'namespace'::text"
 _MAX_SESSIONS = _MAX_HITS = 1000  # of graph_search
-_COLUMNS = """t.payload -> 'namespace' AS namespace, t.payload ->> 'key' AS key, t.payload -> 'value' AS value,
-              t.created_at, coalesce((t.payload ->> 'updated_at')::timestamptz, t.created_at) AS updated_at"""
+_COLUMNS = """t.payload -> 'namespace'::text AS namespace, t.payload ->> 'key'::text AS key,
+              t.payload -> 'value'::text AS value,
+              t.created_at, coalesce((t.payload ->> 'updated_at'::text)::timestamptz, t.created_at) AS updated_at"""
 _COMPARISONS = {"$eq": "=", "$ne": "<>", "$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
 
 
@@ -75,7 +76,10 @@ class GraphKernelStore(BaseStore):
         """Makes the index by which a namespace with those below it is found, if it is not there."""
         with self._database.transaction() as transaction:
             turns, _ = transaction.tables()
-            (table,) = transaction.fetch("SELECT relname FROM pg_class WHERE oid = %s::regclass", (unescaped(turns),))
+            (table,) = transaction.fetch(
+                "SELECT relname FROM pg_catalog.pg_class WHERE oid = %s::pg_catalog.regclass::pg_catalog.oid",
+                (unescaped(turns),),
+            )
             index = identifier(f"{table['relname']}_items_idx")
             transaction.execute(
                 f"""CREATE INDEX IF NOT EXISTS {index} ON {turns} (session_id COLLATE "C")
@@ -123,7 +127,7 @@ def _session(namespace: Namespace) -> str:
 
 
 def _turn_id(namespace: Namespace, key: str) -> uuid.UUID:
-    return uuid.uuid5(_ITEMS, _session(namespace) + key)
+    return uuid.uuid5(_ITEMS, _session(namespace) + joined(key))
 
 
 def _read(transaction: Transaction, turns: str, op: Op, vectors: Mapping[str, list[float] | None]) -> Result:
@@ -228,7 +232,8 @@ def _write(transaction: Transaction, turns: str, rows: Sequence[Mapping[str, Any
             turns,
             columns,
             f"""ON CONFLICT (id) DO UPDATE SET {", ".join(changed)}, token_count = NULL,
-                payload = excluded.payload || jsonb_build_object('updated_at', clock_timestamp())""",
+                payload = excluded.payload
+                          || pg_catalog.jsonb_build_object('updated_at', pg_catalog.clock_timestamp())""",
         )
     if deleted:
         transaction.execute(f"DELETE FROM {turns} WHERE id = ANY (%s)", (deleted,))
