@@ -213,7 +213,8 @@ BEGIN
                 ' AND (%2$s COLLATE pg_catalog."C") OPERATOR(pg_catalog.~) ''^[0-9a-f]+$'') IS FALSE;',
                 x ->> 'id', x ->> 'content_hash', t)),
         ('stale_content_hashes', 'content_hash', 'turns whose content is not what was hashed',
-         format('SELECT %1$s AS id FROM %2$s AS t WHERE %4$s IS NOT NULL AND (pg_catalog.octet_length(%3$s) OPERATOR(pg_catalog.=) 64'
+         format('SELECT %1$s AS id FROM %2$s AS t WHERE %4$s IS NOT NULL'
+                ' AND (pg_catalog.octet_length(%3$s) OPERATOR(pg_catalog.=) 64'
                 ' AND (%3$s COLLATE pg_catalog."C") OPERATOR(pg_catalog.~) ''^[0-9a-f]+$'') IS TRUE AND NOT'
                 ' COALESCE(%3$s OPERATOR(pg_catalog.=) graph_kernel.content_hash_or_null(%4$s), false);',
                 x ->> 'id', t, x ->> 'content_hash', x ->> 'content_text')),

@@ -703,6 +703,36 @@ fn interrupts_are_checked_for_each_text_of_a_result() {
     assert!(checks.get() > 300, "{} checks", checks.get());
 }
 
+#[test]
+fn a_result_whose_payload_has_no_text_is_the_content() {
+    let call = json!({"role": "assistant", "tool_calls": [
+        {"id": "x", "type": "function", "function": {"name": "clock", "arguments": "{}"}}]})
+    .to_string();
+    for payload in [
+        json!({"tool_call_id": "x"}),
+        json!({"role": "tool", "tool_call_id": "x", "name": "clock", "content": null}),
+        json!([{"type": "tool_result", "tool_use_id": "x", "content": []}]),
+        json!({"type": "function_call_output", "call_id": "x"}),
+    ] {
+        let payload = payload.to_string();
+        let message = |role, content, payload| PromptMessage {
+            part: Part::Anchor,
+            role,
+            created_at: None,
+            content,
+            payload,
+        };
+        let prompt = [
+            message(Role::Assistant, None, Some(call.as_str())),
+            message(Role::Tool, Some("It is 12:05."), Some(payload.as_str())),
+        ];
+        let options = RenderOptions { open_calls: OpenCalls::Note };
+        let format = ProviderFormat::OpenAi;
+        let text = render(&prompt, &line(&prompt), format, options, &|| {}).unwrap();
+        assert!(text.contains("It is 12:05.") && !text.contains("empty"), "{text}");
+    }
+}
+
 /// Who says what in recalled turns cannot be written into a turn.
 #[test]
 fn no_line_of_a_recalled_text_reads_like_another_turn() {

@@ -196,6 +196,15 @@ pub(super) fn blocks<'a>(
         }
         Block::Marked(..) | Block::Call(_) | Block::Result(_) => true,
     };
+    // The text of the tool's own result may stand in the content alone.
+    if let (Role::Tool, [Block::Result(result)]) = (message.role, read.as_mut_slice())
+        && result.text.trim().is_empty()
+        && result.by.is_none()
+        && result.quoted.is_none()
+        && let Some(content) = message.content.filter(|_| has_content)
+    {
+        (result.text, result.is_blank) = (content.into(), false);
+    }
     let beside = payload.map(|json| reader.beside(json)).unwrap_or_default();
     let is_read = read.iter().any(says);
     let is_of_tool = is_read && payload.is_some_and(|json| reader.is_of_tool(json));
