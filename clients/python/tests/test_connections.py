@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -19,7 +20,15 @@ import pytest
 from conftest import ANCHOR, MISSING
 from psycopg.rows import class_row, dict_row, scalar_row, tuple_row
 
-from graph_kernel_client import ConfigurationError, GraphKernelError, PolicyRef, ServiceUnavailable, aio, sync
+from graph_kernel_client import (
+    ConfigurationError,
+    Conversation,
+    GraphKernelError,
+    PolicyRef,
+    ServiceUnavailable,
+    aio,
+    sync,
+)
 
 
 def test_errors_have_sqlstate_and_word(connection: psycopg.Connection[Any]) -> None:
@@ -404,3 +413,29 @@ def test_a_graph_that_is_named_before_the_library_is_loaded(connection: psycopg.
         own.execute("SELECT 1")
         sync.Database(own, graph="default").fetch("SELECT {gk}graph_anchor() IS NOT NULL AS is_there")
         assert own.execute("SHOW graph_kernel.graph").fetchone() == ("default",)
+
+
+def test_the_chosen_graph_is_written(connection: psycopg.Connection[Any]) -> None:
+    """As it is read, where others are bound beside it."""
+    connection.execute("SELECT graph_kernel.unbind_tables()")
+    for name in ("one", "two"):
+        connection.execute(f"CREATE SCHEMA {name}")
+        connection.execute("SELECT graph_kernel.create_tables(%s)", (name,))
+        bind = "SELECT graph_kernel.bind_tables(%s::regclass, %s::regclass, name => %s)"
+        connection.execute(bind, (f"{name}.memory_turns", f"{name}.memory_turn_edges", name))
+    try:
+        for graph, schema in (("one", "one"), ("two", "two"), ("default", "public"), (None, "public")):
+            conversation = Conversation(sync.Database(graph=graph), str(uuid.uuid4()))
+            conversation.append({"role": "user", "content": "a"})
+            assert len(conversation.messages()["messages"]) == 1
+            count = f"SELECT count(*) FROM {schema}.memory_turns WHERE session_id = %s"
+            assert connection.execute(count, (conversation.session_id,)).fetchone() == (1,)
+            conversation.clear()
+            assert connection.execute(count, (conversation.session_id,)).fetchone() == (0,)
+        with pytest.raises(GraphKernelError) as caught:
+            Conversation(sync.Database(graph="three")).append({"role": "user", "content": "a"})
+        assert caught.value.word == "GRAPH_NOT_FOUND"
+    finally:
+        for name in ("one", "two"):
+            connection.execute("SELECT graph_kernel.unbind_tables(%s)", (name,))
+            connection.execute(f"DROP SCHEMA {name} CASCADE")

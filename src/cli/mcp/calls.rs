@@ -394,7 +394,8 @@ fn show(lease: &Lease, given: &Given) -> Result<String, Failure> {
 /// The tables of `create_tables`, quoted, or why nothing is remembered in what is bound.
 fn own_tables(database: &mut Database) -> Result<(String, String), Fault> {
     let (name, _) = database.graph()?;
-    let query = "SELECT turns::text, edges::text, columns IS NOT NULL AND columns <> '{}' \
+    let query = "SELECT turns::text, edges::text, \
+                        columns IS NOT NULL AND columns <> '{}' OR edges_by_child IS NOT NULL \
                  FROM graph_kernel.bindings WHERE is_current AND name = $1";
     let rows = database.rows(query, &[(&name, Type::TEXT)])?;
     let (turns, edges) = match rows.first() {

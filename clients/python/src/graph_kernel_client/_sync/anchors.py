@@ -76,7 +76,7 @@ class AnchorResolver(Client):
                 """SELECT coalesce(max(turns::text), 'public.memory_turns') AS turns,
                           coalesce(max(columns #>> '{{turns,id}}'), 'id') AS id,
                           coalesce(max(columns #>> '{{turns,created_at}}'), 'created_at') AS created_at
-                     FROM graph_kernel.bindings WHERE is_current"""
+                     FROM graph_kernel.bindings WHERE is_current AND name = graph_kernel.chosen_graph()"""
             )
             turn, project, created = map(identifier, (bound["id"], self._project_column, bound["created_at"]))
             rows = transaction.fetch(

@@ -272,13 +272,17 @@ class Transaction:
 
     def tables(self) -> tuple[str, str]:
         """The tables that are written, as statements have them: the bound ones, if they are of create_tables' form."""
-        rows = self.fetch(
-            "SELECT turns::text AS turns, edges::text AS edges, columns FROM graph_kernel.bindings WHERE is_current"
+        (bound,) = self.fetch(
+            """SELECT c.name, b.turns::text AS turns, b.edges::text AS edges,
+                      coalesce(b.columns::text, '{{}}') <> '{{}}' OR b.edges_by_child IS NOT NULL AS is_mapped
+                 FROM graph_kernel.chosen_graph() AS c (name)
+                 LEFT JOIN graph_kernel.bindings AS b ON b.is_current AND b.name = c.name"""
         )
-        if not rows:
-            return "public.memory_turns", "public.memory_turn_edges"
-        (bound,) = rows
-        if bound["columns"] or bound["edges"] is None:
+        if bound["turns"] is None:
+            if bound["name"] == "default":
+                return "public.memory_turns", "public.memory_turn_edges"
+            raise GraphKernelError(f"there is no graph {bound['name']}", sqlstate="42704", word="GRAPH_NOT_FOUND")
+        if bound["is_mapped"] or bound["edges"] is None:
             raise GraphKernelError(
                 f"{bound['turns']} is bound with columns of its own: a conversation is not written there",
                 sqlstate="0A000",
