@@ -63,13 +63,14 @@ thread_local! {
 
 impl KeyRows {
     fn read() -> Self {
+        // First: a rotation that is committed meanwhile revokes the key before the one that is read then.
+        let revoked = REVOKED_KEYS.scan(|row| row.text(0));
         let mut epochs = ROOT_KEYS.scan(|row| {
             let epoch = u32::try_from(row.integer(0)?).ok()?;
             let is_copied = row.oid(3)? != this_database();
             Some(Epoch { epoch, root: row.secret(1).map(Secret::new), is_copied })
         });
         epochs.sort_unstable_by_key(|epoch| epoch.epoch);
-        let revoked = REVOKED_KEYS.scan(|row| row.text(0));
         let newest = epochs.last().filter(|newest| !newest.is_copied).and_then(|newest| {
             Some(Rc::new(SigningKeys::derive(newest.root.as_ref()?, newest.epoch)))
         });

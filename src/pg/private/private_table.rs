@@ -160,7 +160,7 @@ impl PrivateTable {
     }
 
     /// The results of `read` for the row of each of these values of the columns of an index, all of them; `None` where
-    /// there is no such row.
+    /// the active snapshot sees no such row.
     pub fn look_up<T>(
         &self,
         index: &'static CStr,
@@ -168,7 +168,7 @@ impl PrivateTable {
         read: impl Fn(&PrivateRow) -> Option<T>,
     ) -> Vec<Option<T>> {
         // SAFETY: as in `scan`; the scan keys are as many as the index has columns, compare each by equality of its
-        // type, and live as long as the scan.
+        // type, and live as long as the scan. A call of a function runs under an active snapshot.
         unsafe {
             let relation = self.open(pg_sys::AccessShareLock);
             let schema = (*(*relation).rd_rel).relnamespace;
@@ -185,7 +185,7 @@ impl PrivateTable {
                     relation,
                     index,
                     true,
-                    std::ptr::null_mut(),
+                    pg_sys::GetActiveSnapshot(),
                     scan_keys.len() as c_int,
                     scan_keys.as_mut_ptr(),
                 );
