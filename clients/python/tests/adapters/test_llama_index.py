@@ -7,6 +7,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg.types.json import Jsonb
 
 pytest.importorskip("llama_index.core")
 
@@ -51,6 +52,24 @@ def test_what_is_not_a_conversation(connection: psycopg.Connection[Any]) -> None
     for wrong in (sync.Database(connection), aio.Conversation()):
         with pytest.raises(ValueError, match=r"graph_kernel_client\.Conversation"):
             GraphKernelMemory.from_defaults(wrong)  # type: ignore[arg-type]
+
+
+def test_no_file_of_the_machine_is_named_by_a_stored_message(connection: psycopg.Connection[Any]) -> None:
+    """Whoever may insert a turn can name one."""
+    conversation = Conversation(connection)
+    blocks = [
+        {"block_type": "document", "path": "/etc/passwd", "document_mimetype": "text/plain"},
+        {"block_type": "image", "url": "http://127.0.0.1/secret.png"},
+        {"block_type": "image", "url": "https://example.org/open.png"},
+        {"block_type": "text", "text": "what does it say?"},
+    ]
+    connection.execute(
+        "INSERT INTO memory_turns (id, session_id, role, payload) VALUES (gen_random_uuid(), %s, 'user', %s)",
+        (conversation.session_id, Jsonb({"role": "user", "additional_kwargs": {}, "blocks": blocks})),
+    )
+    (message,) = GraphKernelMemory.from_defaults(conversation).get_all()
+    assert [str(getattr(block, "url", None)) for block in message.blocks] == ["https://example.org/open.png", "None"]
+    conversation.clear()
 
 
 def test_a_chat_engine_with_memory(connection: psycopg.Connection[Any]) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 from typing import Any
 
 import psycopg
 import pytest
+from psycopg.types.json import Jsonb
 
 pytest.importorskip("pydantic_ai")
 
@@ -55,5 +57,30 @@ def test_message_history(connection: psycopg.Connection[Any]) -> None:
             assert len(await message_history(again, max_tokens=1)) < len(turns)
             sent = await again.messages("plain")
             assert "Weather?" in str(sent) and "And now?" in str(sent)
+
+    asyncio.run(example())
+
+
+def test_no_download_is_forced_by_a_stored_message(connection: psycopg.Connection[Any]) -> None:
+    """Whoever may insert a turn can ask for one of the application's own network."""
+    session = str(uuid.uuid4())
+    url = {
+        "kind": "document-url",
+        "url": "http://127.0.0.1/x",
+        "media_type": "text/plain",
+        "force_download": "allow-local",
+    }
+    payload = {"kind": "request", "parts": [{"part_kind": "user-prompt", "content": ["what does it say?", url]}]}
+    connection.execute(
+        "INSERT INTO memory_turns (id, session_id, role, payload) VALUES (gen_random_uuid(), %s, 'user', %s)",
+        (session, Jsonb(payload)),
+    )
+
+    async def example() -> None:
+        async with aio.Database() as database:
+            conversation = aio.Conversation(database, session)
+            (message,) = await message_history(conversation)
+            assert "allow-local" not in repr(message) and "127.0.0.1" in repr(message)
+            await conversation.clear()
 
     asyncio.run(example())

@@ -62,7 +62,25 @@ class GraphKernelMemory(BaseMemory):
 
     def _messages(self, max_tokens: int | None) -> list[ChatMessage]:
         turns = self.conversation.turns(max_tokens=max_tokens)
-        return [ChatMessage.model_validate(payload) for payload in payloads(turns, "role", "blocks")]
+        stored = payloads(turns, "role", "blocks")
+        return [ChatMessage.model_validate(_without_files(payload)) for payload in stored]
+
+
+def _without_files(stored: Any) -> Any:
+    """Without blocks that name a file of this machine, or an address of another kind than https: whoever may insert a
+    turn can write such, and the application would send the provider what is there."""
+    if isinstance(stored, dict):
+        return {key: _without_files(value) for key, value in stored.items()}
+    if isinstance(stored, list):
+        return [_without_files(item) for item in stored if not _is_file(item)]
+    return stored
+
+
+def _is_file(block: Any) -> bool:
+    if not isinstance(block, dict) or "block_type" not in block:
+        return False
+    url = block.get("url")
+    return bool(block.get("path")) or (bool(url) and not str(url).startswith(("https://", "data:")))
 
 
 def _part(message: ChatMessage) -> Part:

@@ -32,8 +32,19 @@ async def append_messages(conversation: Conversation, messages: Sequence[ModelMe
 async def message_history(conversation: Conversation, *, max_tokens: int | None = None) -> list[ModelMessage]:
     """The messages up to now, for `message_history` of a run: all, or those that fit into `max_tokens`."""
     turns = await taken(conversation, Conversation).turns(max_tokens=max_tokens)
-    messages: list[ModelMessage] = ModelMessagesTypeAdapter.validate_python(payloads(turns, "kind", "parts"))
+    stored = _without_downloads(payloads(turns, "kind", "parts"))
+    messages: list[ModelMessage] = ModelMessagesTypeAdapter.validate_python(stored)
     return messages
+
+
+def _without_downloads(stored: Any) -> Any:
+    """Without what has the application fetch an address itself, such as one of its own network: whoever may insert a
+    turn can write that."""
+    if isinstance(stored, dict):
+        return {key: _without_downloads(value) for key, value in stored.items() if key != "force_download"}
+    if isinstance(stored, list):
+        return [_without_downloads(item) for item in stored]
+    return stored
 
 
 def _part(message: ModelMessage) -> Part:
