@@ -87,6 +87,7 @@ pub fn recall(
             // A hit that cannot be shown recalls nothing.
             continue;
         }
+        taken.reader.check_settled()?;
         notice_too_long(all_left_out.iter());
         let turns = messages.into_iter().map(|(selected, message)| {
             let id = selected.turn.id;

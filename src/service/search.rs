@@ -182,7 +182,7 @@ impl Question {
         Ok(Ranked { shortfall: ranking.shortfall(), hits: ranking.into_hits(), query })
     }
 
-    /// The answer that a ranking of turns of a slice is.
+    /// The answer that a ranking of turns of a slice is: texts, which are not read by rights that are newer than they are.
     fn answer(
         self,
         reader: &GraphReader,
@@ -194,6 +194,7 @@ impl Question {
         let Ranked { mut hits, shortfall, query } = ranked;
         let ids: Vec<TurnId> = hits.iter().map(|hit| hit.id).collect();
         let (mut contents, left_out) = reader.searcher().contents(&ids)?;
+        reader.check_settled()?;
         hits.retain(|hit| !left_out.contains(&hit.id));
         notice_too_long(ids.iter().filter(|id| left_out.contains(id)));
         let ids: Vec<TurnId> = hits.iter().map(|hit| hit.id).collect();
@@ -314,6 +315,7 @@ impl Question {
                 ControlFlow::Continue(())
             })
         })?;
+        reader.check_settled()?;
         let keys = signing_keys(&reader, reader.circumstances()?.status == Status::Attested)?;
         let results = found.iter().filter_map(|hit| {
             Some(SearchResult {
