@@ -106,14 +106,13 @@ pub enum Kept {
 /// What the store of a graph has under this key.
 ///
 /// # Errors
-/// 40001 where nothing is found by a snapshot that is older than the table; as [`StoreTable::of`]. Raises 42501 where
-/// the caller may not read the store.
+/// 40001 where the snapshot is older than the table; as [`StoreTable::of`]. Raises 42501 where the caller may not read
+/// the store.
 pub fn kept(graph: &str, key: &str) -> Result<Kept, SqlError> {
     let table = StoreTable::of(graph)?;
-    let Some(stored) = store::document(&table, key) else {
-        table.check_settled()?;
-        return Ok(Kept::Missing);
-    };
+    let stored = store::document(&table, key);
+    table.check_settled()?;
+    let Some(stored) = stored else { return Ok(Kept::Missing) };
     let found = stored_document(key, &stored)?;
     Ok(found
         .map_or_else(|| Kept::Other(other_document(&table, key)), |(_, text)| Kept::Document(text)))
