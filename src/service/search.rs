@@ -182,7 +182,8 @@ impl Question {
         Ok(Ranked { shortfall: ranking.shortfall(), hits: ranking.into_hits(), query })
     }
 
-    /// The answer that a ranking of turns of a slice is: texts, which are not read by rights that are newer than they are.
+    /// The answer that a ranking of turns of a slice is: texts, which are not read by rights that are newer than they
+    /// are.
     fn answer(
         self,
         reader: &GraphReader,
