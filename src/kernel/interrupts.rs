@@ -97,13 +97,18 @@ impl<'a> Interrupts<'a> {
     }
 
     /// Adds a text to another one.
-    pub(crate) fn append(&self, target: &mut String, mut text: &str) {
-        while !text.is_empty() {
+    pub(crate) fn append(&self, target: &mut String, text: &str) {
+        self.text_pieces(text).for_each(|piece| target.push_str(piece));
+    }
+
+    /// A text in pieces, after each of which interrupts are checked.
+    pub(crate) fn text_pieces<'b>(&self, mut text: &'b str) -> impl Iterator<Item = &'b str> {
+        std::iter::from_fn(move || {
             let (piece, rest) = text.split_at(text.ceil_char_boundary(CHECKED_BYTES));
-            target.push_str(piece);
             self.bytes(piece.len());
             text = rest;
-        }
+            (!piece.is_empty()).then_some(piece)
+        })
     }
 
     pub(crate) fn check(&self) {

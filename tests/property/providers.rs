@@ -733,6 +733,71 @@ fn a_result_whose_payload_has_no_text_is_the_content() {
     }
 }
 
+/// Some applications keep the calls, or the id of one, apart from the text.
+#[test]
+fn a_content_is_sent_whose_payload_has_all_but_the_text() {
+    let call =
+        json!({"id": "x", "type": "function", "function": {"name": "clock", "arguments": "{}"}});
+    let cases = [
+        (Role::User, json!({"tool_call_id": "x"})),
+        (Role::Assistant, json!({"tool_call_id": "x"})),
+        (Role::System, json!({"tool_call_id": "x"})),
+        (Role::Assistant, json!({"tool_calls": [call]})),
+        (Role::Assistant, json!({"role": "assistant", "content": null, "tool_calls": [call]})),
+        (Role::Assistant, json!([call])),
+        (
+            Role::Assistant,
+            json!([
+            {"type": "thinking", "thinking": "What time is it?", "signature": "c2ln"},
+            {"type": "tool_use", "id": "x", "name": "clock", "input": {}}]),
+        ),
+    ];
+    for (role, payload) in cases {
+        let payload = payload.to_string();
+        let message = |role, content, payload| PromptMessage {
+            part: Part::Anchor,
+            role,
+            created_at: None,
+            content,
+            payload,
+        };
+        let prompt = [
+            message(Role::User, Some("What time is it?"), None),
+            message(role, Some("I look at the clock."), Some(payload.as_str())),
+        ];
+        let options = RenderOptions { open_calls: OpenCalls::Note };
+        for &format in ProviderFormat::ALL {
+            let text = render(&prompt, &line(&prompt), format, options, &|| {}).unwrap();
+            assert_eq!(
+                text.matches("I look at the clock.").count(),
+                1,
+                "{role:?} {payload}: {text}"
+            );
+            let has_call = payload.contains("clock");
+            assert_eq!(
+                text.contains("\"clock\"") || text.contains("[called clock("),
+                has_call,
+                "{text}"
+            );
+            if let (Some(said), Some(called)) = (text.find("I look"), text.find("\"clock\"")) {
+                assert!(said < called || format == ProviderFormat::OpenAi, "{text}");
+            }
+        }
+    }
+    // A content that is the same as data is not sent twice.
+    let payload = json!({"tool_calls": [call]}).to_string();
+    let message = PromptMessage {
+        part: Part::Anchor,
+        role: Role::Assistant,
+        created_at: None,
+        content: Some(&payload),
+        payload: Some(&payload),
+    };
+    let options = RenderOptions { open_calls: OpenCalls::Note };
+    let text = render(&[message], &[], ProviderFormat::OpenAi, options, &|| {}).unwrap();
+    assert_eq!(text.matches("clock").count(), 1, "{text}");
+}
+
 /// Who says what in recalled turns cannot be written into a turn.
 #[test]
 fn no_line_of_a_recalled_text_reads_like_another_turn() {

@@ -71,8 +71,7 @@ pub(crate) fn compact_text(value: &JsonValue<'_>, check_interrupts: &dyn Fn()) -
 fn write_compact(value: &JsonValue<'_>, text: &mut String, interrupts: &Interrupts<'_>) {
     interrupts.item();
     let string = |string: &str, text: &mut String| {
-        interrupts.bytes(string.len());
-        write_string(&string.replace('\0', ""), text);
+        write_string(&string.replace('\0', ""), text, interrupts);
     };
     match value {
         JsonValue::Array(items) => {
@@ -101,8 +100,13 @@ fn write_compact(value: &JsonValue<'_>, text: &mut String, interrupts: &Interrup
 }
 
 /// A string in quotes.
-fn write_string(string: &str, text: &mut String) {
-    text.push_str(&serde_json::to_string(string).expect("a string can be written"));
+fn write_string(string: &str, text: &mut String, interrupts: &Interrupts<'_>) {
+    text.push('"');
+    for piece in interrupts.text_pieces(string) {
+        let quoted = serde_json::to_string(piece).expect("a string can be written");
+        text.push_str(&quoted[1..quoted.len() - 1]);
+    }
+    text.push('"');
 }
 
 struct JsonbWriter<'c> {
@@ -193,8 +197,7 @@ impl JsonbWriter<'_> {
     }
 
     fn string(&mut self, string: &str) {
-        self.interrupts.bytes(string.len());
-        write_string(string, &mut self.text);
+        write_string(string, &mut self.text, &self.interrupts);
     }
 
     /// A number without an exponent, with as many digits behind the point as were written.

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
 use kernel::graph::turn::{Role, Turn, TurnId, may_be_hash_of_name, unix_seconds};
+use kernel::json::canonical::escaped_bytes;
 use kernel::json::quoted;
 use kernel::retrieval::ranking::{Filters, Hit, Ranking};
 use kernel::retrieval::search::SearchFilter;
@@ -21,7 +22,7 @@ use crate::pg::query::{
 use crate::pg::tables::embedding::{EmbeddingColumn, Indexed};
 use crate::pg::tables::graph::{Graph, OWNER, VALID_UNTIL};
 
-/// The most text that a search returns, in bytes.
+/// The most text that a search returns, in bytes of JSON.
 pub const MAX_CONTENTS_BYTES: usize = 64 * 1024 * 1024;
 
 const EMBEDDINGS: Template = Template::new(
@@ -110,7 +111,7 @@ pub fn contents_too_long() -> SqlError {
     SqlError::new(
         PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
         format!(
-            "contents and payloads of the turns found are longer than {MAX_CONTENTS_BYTES} bytes"
+            "contents and payloads of the turns found are longer than {MAX_CONTENTS_BYTES} bytes as JSON"
         ),
     )
     .word(Word::SearchTooLarge)
@@ -425,11 +426,16 @@ impl<'a> Searcher<'a> {
         let (mut left, mut left_out) = (MAX_CONTENTS_BYTES, HashSet::new());
         self.ask(&self.graph.statement(&CONTENTS, &[]), &[Argument::Ids(ids)], |row| {
             twice = twice.or(row.id(0).filter(|id| !seen.insert(*id)));
-            let bytes = row.i64(2).unwrap_or(0) as usize;
-            match left.checked_sub(bytes) {
+            // What is known to be too long is not read; what returns a content may escape it.
+            let is_read = row.i64(2).unwrap_or(0) as usize <= left;
+            let content = is_read.then(|| row.text(1, |text| text.map(str::to_owned)));
+            let rest = content.as_ref().and_then(|content| {
+                left.checked_sub(content.as_ref().map_or(0, |text| escaped_bytes(text.as_bytes())))
+            });
+            match rest {
                 Some(rest) => {
                     left = rest;
-                    contents.extend(row.id(0).zip(row.text(1, |text| text.map(str::to_owned))));
+                    contents.extend(row.id(0).zip(content.flatten()));
                 }
                 None => left_out.extend(row.id(0)),
             }

@@ -10,7 +10,7 @@ use kernel::graph::snapshot::{GraphSnapshot, SnapshotBuilder};
 use kernel::graph::turn::{
     Phase, Role, StoredTurn, Turn, TurnId, bounded_name, unit_interval, unix_micros, unix_seconds,
 };
-use kernel::json::canonical::json_text;
+use kernel::json::canonical::{escaped_bytes, json_text};
 use kernel::json::jsonb_text;
 use kernel::policy::needs::Needs;
 use kernel::slicing::slicer::SliceError;
@@ -238,8 +238,10 @@ impl<'a> PgStore<'a> {
                 }),
                 false => payload,
             };
-            // Texts that are computed may be of another length than what is stored.
-            let read = [&content, &payload].map(|text| text.as_ref().map_or(0, String::len));
+            // Texts that are computed may be of another length than what is stored, and what returns them may escape them.
+            let content_bytes = content.as_ref().map_or(0, |text| escaped_bytes(text.as_bytes()));
+            let read = [content_bytes, payload.as_ref().map_or(0, String::len)];
+            longest = longest.max((read.into_iter().sum(), row.id(0)));
             let more = read.into_iter().zip(known).map(|(read, known)| read.saturating_sub(known));
             left = more.fold(left, take);
             if left.is_none() && !is_whole {
@@ -260,7 +262,7 @@ impl<'a> PgStore<'a> {
                 };
                 Err(contents_too_long().hint(format!(
                     "Use a smaller max_nodes or max_tokens. The longest turn read is {id}, with {bytes} bytes of \
-                     content and payload, numbers written out."
+                     content and payload as JSON."
                 )))
             }
             (None, _) => Err(contents_too_long()),

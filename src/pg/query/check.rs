@@ -73,6 +73,14 @@ pub fn partitions_changed() -> SqlError {
     changed("partitions of the bound tables are being attached or detached, or the binding changes")
 }
 
+/// A partition is on its way out of the bound tables.
+pub fn is_detaching() -> SqlError {
+    changed("a partition of the bound tables is being detached concurrently").hint(
+        "Call the function again once that has ended; of a DETACH that was cancelled it ends when the table's owner runs \
+         ALTER TABLE … DETACH PARTITION … FINALIZE.",
+    )
+}
+
 /// The error where the snapshot is older than what the catalog says of the tables: their rows of before may be gone.
 pub fn tables_are_newer() -> SqlError {
     SqlError::new(

@@ -15,7 +15,7 @@ mod row;
 mod scans;
 mod statement;
 
-pub use check::{check_unseen, partitions_changed, tables_are_newer};
+pub use check::{check_unseen, is_detaching, partitions_changed, tables_are_newer};
 pub use execution::{
     BatchStatement, CallingQuery, Cursor, query, watch_savepoints, with_latest, with_own_writes,
 };

@@ -748,7 +748,7 @@ await test('a graph without words says so before a question, and a question of t
     [anchorOf(), token],
   );
   assert.equal(answer[0], 422);
-  assert.match(answer[1].hint, /tsvector.*bind_tables/);
+  assert.match(answer[1].hint, /tsvector.*graph_kernel\.binding/);
   const address = new URL(page.url());
   address.searchParams.set('query', 'message');
   address.searchParams.set('policy', JSON.stringify({ base: 'chat', max_tokens: 500 }));

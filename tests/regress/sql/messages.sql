@@ -72,5 +72,10 @@ BEGIN;
 UPDATE memory_turns SET payload = (SELECT jsonb_agg('1e131071'::jsonb) FROM generate_series(1, 9000)) WHERE id = turn(2);
 SELECT * FROM test_error('SELECT * FROM graph_messages(turn(2))');
 ROLLBACK;
+-- Control characters are escaped in JSON, where each is of six bytes.
+BEGIN;
+UPDATE memory_turns SET content_text = repeat(chr(1), 12000000) WHERE id = turn(2);
+SELECT * FROM test_error('SELECT * FROM graph_messages(turn(2))');
+ROLLBACK;
 RESET graph_kernel.graph;
 SELECT graph_kernel.unbind_tables('long');

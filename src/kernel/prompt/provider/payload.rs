@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use crate::graph::turn::Role;
 use crate::json::{JsonError, JsonLimits, JsonReader, JsonValue, compact_text, jsonb_text};
 use crate::messages::MAX_MESSAGE_BYTES;
-use crate::messages::message::Entries;
+use crate::messages::message::{Entries, role_name};
 use crate::prompt::provider::PromptMessage;
 use crate::prompt::provider::fields::Fields;
 use crate::prompt::provider::forms::{Beside, Reader, stored_text_of};
@@ -196,14 +196,8 @@ pub(super) fn blocks<'a>(
         }
         Block::Marked(..) | Block::Call(_) | Block::Result(_) => true,
     };
-    // The text of the tool's own result may stand in the content alone.
-    if let (Role::Tool, [Block::Result(result)]) = (message.role, read.as_mut_slice())
-        && result.text.trim().is_empty()
-        && result.by.is_none()
-        && result.quoted.is_none()
-        && let Some(content) = message.content.filter(|_| has_content)
-    {
-        (result.text, result.is_blank) = (content.into(), false);
+    if let Some(content) = message.content.filter(|_| has_content) {
+        add_content(message.role, content, &mut read);
     }
     let beside = payload.map(|json| reader.beside(json)).unwrap_or_default();
     let is_read = read.iter().any(says);
@@ -224,6 +218,39 @@ pub(super) fn blocks<'a>(
     match is_of_tool || message.role == Role::Tool {
         true => blocks.into_iter().map(|block| reader.result_of_tool(block)).collect(),
         false => blocks,
+    }
+}
+
+/// Adds a turn's content to what its payload says, where that is all but the text: a result, or the assistant's calls.
+fn add_content<'a>(role: Role, content: &'a str, read: &mut Blocks<'a>) {
+    let is_tools = |by: Option<&str>| by.is_none_or(|by| role_name(by) == Role::Tool.name());
+    let is_blank = |result: &CallResult<'_>| {
+        result.text.trim().is_empty() && result.quoted.is_none() && is_tools(result.by)
+    };
+    let is_call = |block: &Block<'_>| matches!(block, Block::Call(_));
+    // A content that is data may say the calls again.
+    let is_data = content.trim_start().starts_with(['{', '[']);
+    let is_silent = |block: &Block<'_>| match block {
+        Block::Text(text) => text.trim().is_empty(),
+        Block::Call(_) => true,
+        Block::Result(result) => is_blank(result),
+        Block::Other(other) => other.is_thought(),
+        Block::Marked(..) => false,
+    };
+    match (role, read.as_mut_slice()) {
+        (Role::Tool | Role::User, [Block::Result(result)]) if is_blank(result) => {
+            (result.text, result.is_blank) = (content.into(), false);
+        }
+        // They return nothing.
+        (Role::Assistant | Role::System, [Block::Result(result)]) if is_blank(result) => {
+            read.clear();
+        }
+        (Role::Assistant, blocks) if !is_data && blocks.iter().all(is_silent) => {
+            if let Some(place) = blocks.iter().position(is_call) {
+                read.insert(place, Block::Text(content.into()));
+            }
+        }
+        _ => {}
     }
 }
 

@@ -21,7 +21,7 @@ use crate::pg::catalog::index::{Indexed, default_family};
 use crate::pg::catalog::relation::{self, Table};
 use crate::pg::catalog::writers;
 use crate::pg::error::SqlError;
-use crate::pg::query::{partitions_changed, tables_are_newer};
+use crate::pg::query::{is_detaching, tables_are_newer};
 use crate::pg::tables::place::Place;
 
 /// A bound table as it is now.
@@ -59,7 +59,7 @@ impl BoundTable {
         relation::check_is_users(oid, &partitions)
             .map_err(|error| error.into_sql_error().word(rules.word))?;
         if relation::is_detaching(oid, &partitions) {
-            return Err(partitions_changed());
+            return Err(is_detaching());
         }
         let mut columns = BTreeMap::new();
         for rule in rules.columns {

@@ -197,10 +197,10 @@ impl Graph {
             Some(content) => format!(
                 "Add a generated column \"words\", ALTER TABLE {table} ADD COLUMN words tsvector GENERATED ALWAYS AS \
                  (pg_catalog.to_tsvector('pg_catalog.english'::pg_catalog.regconfig, \
-                 pg_catalog.\"left\"(({content})::pg_catalog.text, 100000))) STORED; or name yours: {};",
+                 pg_catalog.\"left\"(({content})::pg_catalog.text, 100000))) STORED; or name yours in the mapping: {};",
                 self.words_command
             ),
-            None => format!("Add a column of type tsvector and name it: {};", self.words_command),
+            None => format!("Add a column of type tsvector and name it in the mapping: {};", self.words_command),
         })
     }
 
