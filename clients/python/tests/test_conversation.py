@@ -14,7 +14,7 @@ import pytest
 from conftest import MISSING, QUESTION
 
 from graph_kernel_client import Conversation, GraphKernelError, PinLeftOut, Step, aio, sync
-from graph_kernel_client._messages import Part
+from graph_kernel_client._messages import Part, parts
 
 
 @pytest.fixture
@@ -414,6 +414,52 @@ def test_tables_of_others_are_not_written(connection: psycopg.Connection[Any]) -
     finally:
         connection.execute("SELECT graph_kernel.unbind_tables('notes')")
         connection.execute("DROP TABLE notes")
+
+
+def test_no_operator_of_others_is_called(connection: psycopg.Connection[Any]) -> None:
+    """One of a column's very type, in a schema of the search_path, is nearer than PostgreSQL's."""
+    names = ("=", "<>", "<=", "^@")
+    operators = "".join(
+        f"CREATE OPERATOR others.{name} (LEFTARG = varchar, RIGHTARG = {right}, FUNCTION = others.compared);"
+        for name in names
+        for right in ("varchar", "text")
+    )
+    columns = ("session_id", "role", "owner")
+    connection.execute(
+        f"""CREATE SCHEMA others;
+            CREATE FUNCTION others.compared(varchar, varchar) RETURNS boolean LANGUAGE plpgsql
+                AS $$ BEGIN RAISE 'a function of others'; END $$;
+            CREATE FUNCTION others.compared(varchar, text) RETURNS boolean LANGUAGE plpgsql
+                AS $$ BEGIN RAISE 'a function of others'; END $$;
+            CREATE FUNCTION others.lower(varchar) RETURNS text LANGUAGE plpgsql
+                AS $$ BEGIN RAISE 'a function of others'; END $$;
+            {operators}
+            CREATE TABLE others.turns (LIKE memory_turns INCLUDING ALL);
+            ALTER TABLE others.turns {", ".join(f"ALTER {column} TYPE varchar" for column in columns)};
+            CREATE TABLE others.edges (LIKE memory_turn_edges INCLUDING ALL);
+            ALTER TABLE others.edges ALTER edge_type TYPE varchar;
+            SELECT graph_kernel.bind_tables('others.turns', 'others.edges', name => 'others')"""
+    )
+    try:
+        with psycopg.connect(autocommit=True, options="-c search_path=public,others") as careless:
+            with pytest.raises(psycopg.errors.RaiseException):
+                careless.execute("SELECT pg_catalog.count(*) FROM (VALUES ('x'::varchar)) AS v (t) WHERE t = 'x'")
+            conversation = Conversation(careless, graph="others", owner="somebody")
+            for message in OPENAI:
+                conversation.append(message)
+            assert conversation.messages(goal=True)["messages"][0] == OPENAI[0]
+            (first, *_, last) = [turn.turn_id for turn in conversation.turns()]
+            assert conversation.branch(first).append({"role": "user", "content": "And in Bodø?"})
+            assert conversation.branch(last).head() == last
+            conversation.redact(last, "")
+            conversation.remove([last])
+            conversation.replace(parts({"role": "user", "content": "Again."}))
+            other = Conversation(careless, conversation.session_id, graph="others")
+            assert [turn.content for turn in other.turns()] == ["Again."]
+            other.clear()
+    finally:
+        connection.execute("SELECT graph_kernel.unbind_tables('others')")
+        connection.execute("DROP SCHEMA others CASCADE")
 
 
 def test_prompts_of_both_forms(connection: psycopg.Connection[Any], conversation: Conversation) -> None:

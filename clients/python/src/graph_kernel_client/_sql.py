@@ -3,6 +3,14 @@
 from __future__ import annotations
 
 
+def operator(name: str) -> str:
+    """PostgreSQL's own: others may have made one of the column's type in a schema of the search_path."""
+    return f"OPERATOR(pg_catalog.{name})"
+
+
+EQ = operator("=")
+
+
 def escaped(name: str) -> str:
     """A name that is quoted already."""
     return name.replace("{", "{{").replace("}", "}}").replace("%", "%%")

@@ -61,14 +61,37 @@ def test_no_file_of_the_machine_is_named_by_a_stored_message(connection: psycopg
         {"block_type": "document", "path": "/etc/passwd", "document_mimetype": "text/plain"},
         {"block_type": "image", "url": "http://127.0.0.1/secret.png"},
         {"block_type": "image", "url": "https://example.org/open.png"},
+        {
+            "block_type": "citable",
+            "title": "t",
+            "source": "s",
+            "content": [{"block_type": "document", "path": "/etc/passwd"}, {"block_type": "text", "text": "cited"}],
+        },
+        {
+            "block_type": "citation",
+            "title": "t",
+            "source": "s",
+            "additional_location_info": {},
+            "cited_content": {"block_type": "image", "path": "/etc/passwd"},
+        },
+        {
+            "block_type": "tool_call",
+            "tool_name": "open",
+            "tool_kwargs": {"files": [{"block_type": "text", "path": "/docs/a.md"}]},
+        },
         {"block_type": "text", "text": "what does it say?"},
     ]
+    kwargs = {"images": [{"path": "/etc/passwd"}], "files": [{"block_type": "text", "path": "/docs/a.md"}]}
     connection.execute(
         "INSERT INTO memory_turns (id, session_id, role, payload) VALUES (gen_random_uuid(), %s, 'user', %s)",
-        (conversation.session_id, Jsonb({"role": "user", "additional_kwargs": {}, "blocks": blocks})),
+        (conversation.session_id, Jsonb({"role": "user", "additional_kwargs": kwargs, "blocks": blocks})),
     )
     (message,) = GraphKernelMemory.from_defaults(conversation).get_all()
-    assert [str(getattr(block, "url", None)) for block in message.blocks] == ["https://example.org/open.png", "None"]
+    image, citable, call, text = message.blocks
+    assert str(image.url) == "https://example.org/open.png" and text.text == "what does it say?"
+    assert [block.text for block in citable.content] == ["cited"]
+    # What is a tool's or the application's own stays.
+    assert call.tool_kwargs == {"files": kwargs["files"]} and message.additional_kwargs == {"files": kwargs["files"]}
     conversation.clear()
 
 

@@ -70,7 +70,15 @@ def test_no_download_is_forced_by_a_stored_message(connection: psycopg.Connectio
         "media_type": "text/plain",
         "force_download": "allow-local",
     }
-    payload = {"kind": "request", "parts": [{"part_kind": "user-prompt", "content": ["what does it say?", url]}]}
+    # An argument of a tool's, and what it returned, may have that name.
+    data = {"files": 3, "force_download": True}
+    payload = {
+        "kind": "request",
+        "parts": [
+            {"part_kind": "user-prompt", "content": ["what does it say?", url]},
+            {"part_kind": "tool-return", "tool_name": "sync", "tool_call_id": "c1", "content": [data, url]},
+        ],
+    }
     connection.execute(
         "INSERT INTO memory_turns (id, session_id, role, payload) VALUES (gen_random_uuid(), %s, 'user', %s)",
         (session, Jsonb(payload)),
@@ -80,7 +88,8 @@ def test_no_download_is_forced_by_a_stored_message(connection: psycopg.Connectio
         async with aio.Database() as database:
             conversation = aio.Conversation(database, session)
             (message,) = await message_history(conversation)
-            assert "allow-local" not in repr(message) and "127.0.0.1" in repr(message)
+            assert "allow-local" not in repr(message) and repr(message).count("127.0.0.1") == 2
+            assert message.parts[1].content[0] == data
             await conversation.clear()
 
     asyncio.run(example())

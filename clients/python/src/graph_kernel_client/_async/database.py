@@ -16,7 +16,7 @@ from psycopg import sql
 from psycopg.pq import TransactionStatus
 from psycopg.rows import DictRow, dict_row, tuple_row
 
-from .._sql import escaped, quoted, unescaped
+from .._sql import EQ, escaped, quoted, unescaped
 from ..config import connect_timeout, conninfo, timeout_milliseconds
 from ..errors import ConfigurationError, GraphKernelError, translated
 
@@ -316,7 +316,7 @@ class Transaction:
     async def update(self, turns: str, turn: uuid.UUID, row: Mapping[str, Any]) -> None:
         """Stores other values of a turn, by column."""
         changed = ", ".join(f"{column} = {_place(column)}" for column in row)
-        await self.execute(f"UPDATE {turns} SET {changed} WHERE id = %s", [*row.values(), turn])
+        await self.execute(f"UPDATE {turns} SET {changed} WHERE id {EQ} %s", [*row.values(), turn])
 
 
 def _place(column: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .._messages import storable
-from .._sql import escaped, identifier
+from .._sql import EQ, escaped, identifier
 from ..errors import GraphKernelError
 from ..types import TurnId, turn_uuid
 from .database import Client, Database, Source
@@ -73,14 +73,14 @@ class AnchorResolver(Client):
             return [row["anchor"] for row in rows]
         with self.database.transaction() as transaction:
             (bound,) = transaction.fetch(
-                """SELECT coalesce(max(turns::text), 'public.memory_turns') AS turns,
-                          coalesce(max(columns #>> '{{turns,id}}'), 'id') AS id,
-                          coalesce(max(columns #>> '{{turns,created_at}}'), 'created_at') AS created_at
+                """SELECT coalesce(pg_catalog.max(turns::text), 'public.memory_turns') AS turns,
+                          coalesce(pg_catalog.max(columns #>> '{{turns,id}}'), 'id') AS id,
+                          coalesce(pg_catalog.max(columns #>> '{{turns,created_at}}'), 'created_at') AS created_at
                      FROM graph_kernel.bindings WHERE is_current AND name = graph_kernel.chosen_graph()"""
             )
             turn, project, created = map(identifier, (bound["id"], self._project_column, bound["created_at"]))
             rows = transaction.fetch(
-                f"SELECT {turn}::text AS anchor FROM {escaped(bound['turns'])} WHERE {project}::text = %s"
+                f"SELECT {turn}::text AS anchor FROM {escaped(bound['turns'])} WHERE {project}::text {EQ} %s"
                 f" ORDER BY {created} DESC NULLS LAST, {turn} LIMIT %s",
                 (project_id, limit),
             )

@@ -14,6 +14,7 @@ from psycopg.types.json import Jsonb
 
 from .._messages import Part, call_forms, is_text_alone, not_a_message, parts, redacted_result, storable, tokens
 from .._policies import policy_text
+from .._sql import EQ, operator
 from ..errors import GraphKernelError, PinLeftOut
 from ..types import (
     Document,
@@ -145,7 +146,7 @@ class Conversation(Client):
             else:
                 turn = turn_uuid(turn_id)
                 if not transaction.fetch(
-                    f"SELECT FROM {turns} WHERE session_id = %s AND id = %s", (self.session_id, turn)
+                    f"SELECT FROM {turns} WHERE session_id {EQ} %s AND id {EQ} %s", (self.session_id, turn)
                 ):
                     raise self._not_a_turn(turn)
                 other._heads = self._end_of_call(transaction, turns, edges, turn)
@@ -245,17 +246,18 @@ class Conversation(Client):
             if isinstance(goal, bool):
                 rows = transaction.fetch(
                     f"""SELECT id::text AS id FROM {turns}
-                         WHERE session_id = %(session)s AND role IN ('system', 'user')
-                           AND (created_at, id) <= (SELECT created_at, id FROM {turns}
-                                                     WHERE session_id = %(session)s AND role = 'user'
-                                                     ORDER BY created_at, id LIMIT 1)
+                         WHERE session_id {EQ} %(session)s AND role {EQ} ANY ('{{{{system,user}}}}')
+                           AND (created_at, id) {operator("<=")} (
+                               SELECT created_at, id FROM {turns}
+                                WHERE session_id {EQ} %(session)s AND role {EQ} 'user'
+                                ORDER BY created_at, id LIMIT 1)
                          ORDER BY created_at, id""",
                     {"session": self.session_id},
                 )
                 return [row["id"] for row in rows]
             given = [turn_uuid(turn) for turn in ([goal] if isinstance(goal, (str, uuid.UUID)) else goal)]
             rows = transaction.fetch(
-                f"SELECT id FROM {turns} WHERE session_id = %s AND id = ANY (%s)", (self.session_id, given)
+                f"SELECT id FROM {turns} WHERE session_id {EQ} %s AND id {EQ} ANY (%s)", (self.session_id, given)
             )
         for missing in set(given) - {row["id"] for row in rows}:
             raise self._not_a_turn(missing)
@@ -335,7 +337,8 @@ class Conversation(Client):
         with self.database.transaction() as transaction:
             turns, _ = transaction.tables()
             rows = transaction.fetch(
-                f"SELECT id FROM {turns} WHERE session_id = %s AND id = ANY (%s)", (self.session_id, list(given))
+                f"SELECT id FROM {turns} WHERE session_id {EQ} %s AND id {EQ} ANY (%s)",
+                (self.session_id, list(given)),
             )
             for missing in given - {row["id"] for row in rows}:
                 raise self._not_a_turn(missing)
@@ -366,40 +369,42 @@ class Conversation(Client):
             "heads": self._heads,
         }
         removed = f"""(SELECT id FROM {turns}
-                        WHERE session_id = %(session)s
-                          AND (%(turns)s::uuid[] IS NULL OR id = ANY (%(turns)s::uuid[])))"""
+                        WHERE session_id {EQ} %(session)s
+                          AND (%(turns)s::uuid[] IS NULL OR id {EQ} ANY (%(turns)s::uuid[])))"""
         heads = transaction.fetch(
             f"""WITH RECURSIVE line (id) AS (
                     SELECT head FROM pg_catalog.unnest(%(heads)s::uuid[]) AS head
                     UNION
                     SELECT e.parent_turn_id
-                      FROM line AS l JOIN {edges} AS e ON e.child_turn_id = l.id
-                     WHERE l.id IN {removed})
-                SELECT t.id FROM line JOIN {turns} AS t USING (id)
-                 WHERE t.id NOT IN {removed} ORDER BY t.created_at, t.id""",
+                      FROM line AS l JOIN {edges} AS e ON e.child_turn_id {EQ} l.id
+                     WHERE l.id {EQ} ANY {removed})
+                SELECT t.id FROM line AS l JOIN {turns} AS t ON t.id {EQ} l.id
+                 WHERE NOT t.id {EQ} ANY {removed} ORDER BY t.created_at, t.id""",
             parameters,
         )
         transaction.execute(
             f"""WITH RECURSIVE line (child, parent, edge_type) AS (
                     SELECT e.child_turn_id, e.parent_turn_id, e.edge_type
-                      FROM {edges} AS e JOIN {turns} AS c ON c.id = e.child_turn_id
-                     WHERE c.session_id = %(session)s AND c.id NOT IN {removed} AND e.parent_turn_id IN {removed}
+                      FROM {edges} AS e JOIN {turns} AS c ON c.id {EQ} e.child_turn_id
+                     WHERE c.session_id {EQ} %(session)s AND NOT c.id {EQ} ANY {removed}
+                       AND e.parent_turn_id {EQ} ANY {removed}
                     UNION
                     SELECT l.child, e.parent_turn_id, l.edge_type
-                      FROM line AS l JOIN {edges} AS e ON e.child_turn_id = l.parent
-                     WHERE l.parent IN {removed})
+                      FROM line AS l JOIN {edges} AS e ON e.child_turn_id {EQ} l.parent
+                     WHERE l.parent {EQ} ANY {removed})
                 INSERT INTO {edges} (parent_turn_id, child_turn_id, edge_type)
-                SELECT parent, child, edge_type FROM line WHERE parent <> child AND parent NOT IN {removed}
+                SELECT parent, child, edge_type FROM line
+                 WHERE NOT parent {EQ} child AND NOT parent {EQ} ANY {removed}
                 ON CONFLICT DO NOTHING""",
             parameters,
         )
-        of_session = f"(SELECT id FROM {turns} WHERE session_id = %(session)s)"
+        of_session = f"(SELECT id FROM {turns} WHERE session_id {EQ} %(session)s)"
         for edge in (
-            f"child_turn_id IN {removed}",
-            f"parent_turn_id IN {removed} AND child_turn_id IN {of_session}",
+            f"child_turn_id {EQ} ANY {removed}",
+            f"parent_turn_id {EQ} ANY {removed} AND child_turn_id {EQ} ANY {of_session}",
         ):
             transaction.execute(f"DELETE FROM {edges} WHERE {edge}", parameters)
-        transaction.execute(f"DELETE FROM {turns} WHERE id IN {removed}", parameters)
+        transaction.execute(f"DELETE FROM {turns} WHERE id {EQ} ANY {removed}", parameters)
         left = [row["id"] for row in heads]
         # Of results that stood side by side those that stay; else what they followed.
         return [head for head in self._heads or [] if head in left] or left or None
@@ -414,7 +419,7 @@ class Conversation(Client):
         with self.database.transaction() as transaction:
             turns, _ = transaction.tables()
             rows = transaction.fetch(
-                f"SELECT role, payload FROM {turns} WHERE session_id = %s AND id = %s FOR UPDATE",
+                f"SELECT role, payload FROM {turns} WHERE session_id {EQ} %s AND id {EQ} %s FOR UPDATE",
                 (self.session_id, turn),
             )
             if not rows:
@@ -469,7 +474,7 @@ class Conversation(Client):
         transaction.lock("pg_catalog.hashtextextended(%s::text, 42)", (self.session_id,))
 
     def _stored(self, transaction: Transaction, turns: str, ids: list[uuid.UUID]) -> set[uuid.UUID]:
-        rows = transaction.fetch(f"SELECT id FROM {turns} WHERE id = ANY (%s)", (ids,)) if ids else []
+        rows = transaction.fetch(f"SELECT id FROM {turns} WHERE id {EQ} ANY (%s)", (ids,)) if ids else []
         return {row["id"] for row in rows}
 
     def _not_results(
@@ -477,8 +482,9 @@ class Conversation(Client):
     ) -> list[uuid.UUID]:
         """Those of the heads that are no results of these calls."""
         rows = transaction.fetch(
-            f"""SELECT t.id FROM {turns} AS t JOIN {edges} AS e ON e.child_turn_id = t.id
-                 WHERE t.id = ANY (%s) AND e.parent_turn_id = ANY (%s) AND lower(t.role) = 'tool'""",
+            f"""SELECT t.id FROM {turns} AS t JOIN {edges} AS e ON e.child_turn_id {EQ} t.id
+                 WHERE t.id {EQ} ANY (%s) AND e.parent_turn_id {EQ} ANY (%s)
+                   AND pg_catalog.lower(t.role::text) {EQ} 'tool'""",
             (heads, calls),
         )
         results = {row["id"] for row in rows}
@@ -502,13 +508,13 @@ class Conversation(Client):
                 beside = self._end_of_call(transaction, turns, edges, heads[-1])
                 if not set(beside) <= set(heads):
                     rows = transaction.fetch(
-                        f"SELECT id FROM {turns} WHERE id = ANY (%s) ORDER BY created_at, id", ([*heads, *beside],)
+                        f"SELECT id FROM {turns} WHERE id {EQ} ANY (%s) ORDER BY created_at, id", ([*heads, *beside],)
                     )
                     return [row["id"] for row in rows]
             if heads:
                 return heads
         latest = transaction.fetch(
-            f"SELECT id FROM {turns} WHERE session_id = %s ORDER BY created_at DESC NULLS LAST, id LIMIT 1",
+            f"SELECT id FROM {turns} WHERE session_id {EQ} %s ORDER BY created_at DESC NULLS LAST, id LIMIT 1",
             (self.session_id,),
         )
         if not latest:
@@ -529,14 +535,14 @@ class Conversation(Client):
                     UNION
                     SELECT e.child_turn_id, e.parent_turn_id
                       FROM line AS l
-                      JOIN {edges} AS e ON e.parent_turn_id = l.id
-                      JOIN {turns} AS t ON t.id = e.child_turn_id AND t.session_id = %(session)s
-                     WHERE e.parent_turn_id <> e.child_turn_id
-                       AND (%(follows)s::text[] IS NULL OR e.edge_type = ANY (%(follows)s)))
+                      JOIN {edges} AS e ON e.parent_turn_id {EQ} l.id
+                      JOIN {turns} AS t ON t.id {EQ} e.child_turn_id AND t.session_id {EQ} %(session)s
+                     WHERE NOT e.parent_turn_id {EQ} e.child_turn_id
+                       AND (%(follows)s::text[] IS NULL OR e.edge_type {EQ} ANY (%(follows)s)))
                 SELECT t.id FROM {turns} AS t
-                 WHERE t.session_id = %(session)s
-                   AND t.id IN (SELECT id FROM line)
-                   AND t.id NOT IN (SELECT parent FROM line WHERE parent IS NOT NULL)
+                 WHERE t.session_id {EQ} %(session)s
+                   AND t.id {EQ} ANY (SELECT id FROM line)
+                   AND NOT t.id {EQ} ANY (SELECT parent FROM line WHERE parent IS NOT NULL)
                  ORDER BY t.created_at DESC NULLS LAST, t.id""",
             {"heads": heads, "session": self.session_id, "follows": follows},
         )
@@ -547,13 +553,14 @@ class Conversation(Client):
         rows = transaction.fetch(
             f"""SELECT t.id
                   FROM {turns} AS t
-                  JOIN {edges} AS e ON e.child_turn_id = t.id
-                 WHERE lower(t.role) = 'tool'
-                   AND (e.parent_turn_id = %(turn)s
-                        OR e.parent_turn_id IN (SELECT parent_turn_id FROM {edges} WHERE child_turn_id = %(turn)s)
-                           AND (SELECT lower(role) FROM {turns} WHERE id = %(turn)s) = 'tool')
+                  JOIN {edges} AS e ON e.child_turn_id {EQ} t.id
+                 WHERE pg_catalog.lower(t.role::text) {EQ} 'tool'
+                   AND (e.parent_turn_id {EQ} %(turn)s
+                        OR e.parent_turn_id {EQ} ANY (
+                               SELECT parent_turn_id FROM {edges} WHERE child_turn_id {EQ} %(turn)s)
+                           AND (SELECT pg_catalog.lower(role::text) FROM {turns} WHERE id {EQ} %(turn)s) {EQ} 'tool')
                  GROUP BY t.id
-                 ORDER BY t.id = %(turn)s, min(t.created_at), t.id""",
+                 ORDER BY t.id {EQ} %(turn)s, pg_catalog.min(t.created_at), t.id""",
             {"turn": turn},
         )
         return [row["id"] for row in rows] or [turn]
@@ -566,14 +573,15 @@ class Conversation(Client):
             f"""WITH RECURSIVE line (id) AS (
                     SELECT head FROM pg_catalog.unnest(%(heads)s::uuid[]) AS head
                     UNION
-                    SELECT e.parent_turn_id FROM line AS l JOIN {edges} AS e ON e.child_turn_id = l.id)
-                SELECT a.place, (SELECT t.id FROM line JOIN {turns} AS t USING (id)
-                                  WHERE t.session_id = %(session)s AND t.payload @> ANY (a.forms)
-                                    AND lower(t.role) IS DISTINCT FROM 'tool'
+                    SELECT e.parent_turn_id FROM line AS l JOIN {edges} AS e ON e.child_turn_id {EQ} l.id)
+                SELECT a.place, (SELECT t.id FROM line AS l JOIN {turns} AS t ON t.id {EQ} l.id
+                                  WHERE t.session_id {EQ} %(session)s
+                                    AND t.payload {operator("@>")} ANY (a.forms)
+                                    AND coalesce(NOT pg_catalog.lower(t.role::text) {EQ} 'tool', true)
                                   ORDER BY t.created_at DESC, t.id LIMIT 1) AS id
                   FROM (SELECT place, pg_catalog.array_agg(form) AS forms
-                          FROM jsonb_array_elements(%(calls)s::jsonb) WITH ORDINALITY AS c (call, place),
-                               jsonb_array_elements(c.call) AS f (form)
+                          FROM pg_catalog.jsonb_array_elements(%(calls)s::jsonb) WITH ORDINALITY AS c (call, place),
+                               pg_catalog.jsonb_array_elements(c.call) AS f (form)
                          GROUP BY place) AS a
                  ORDER BY a.place""",
             {"heads": heads, "session": self.session_id, "calls": Jsonb([call_forms(call) for call in part.answers])},

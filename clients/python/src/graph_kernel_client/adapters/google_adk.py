@@ -22,6 +22,7 @@ from .._async.conversation import Conversation
 from .._async.database import Database, Transaction
 from .._async.embedding import Embed
 from .._messages import Part, storable
+from .._sql import EQ, operator
 from . import joined, taken
 
 __all__ = ["GraphKernelMemoryService", "GraphKernelSessionService"]
@@ -74,7 +75,7 @@ class GraphKernelSessionService(BaseSessionService):
             made = await transaction.fetch(
                 f"""INSERT INTO public.adk_sessions (app_name, user_id, session_id, state)
                     SELECT %s, %s, %s, '{{{{}}}}'
-                     WHERE NOT EXISTS (SELECT FROM {turns} WHERE session_id = %s)
+                     WHERE NOT EXISTS (SELECT FROM {turns} WHERE session_id {EQ} %s)
                     ON CONFLICT DO NOTHING RETURNING app_name""",
                 (*key, conversation.session_id),
             )
@@ -99,8 +100,8 @@ class GraphKernelSessionService(BaseSessionService):
                 return None
             rows = await transaction.fetch(
                 f"""SELECT payload FROM {turns}
-                     WHERE session_id = %s AND payload ? 'actions'::text
-                       AND (%s::float8 IS NULL OR (payload ->> 'timestamp'::text)::float8 >= %s)
+                     WHERE session_id {EQ} %s AND payload {operator("?")} 'actions'::text
+                       AND (%s::float8 IS NULL OR (payload {operator("->>")} 'timestamp'::text)::float8 >= %s)
                      ORDER BY created_at DESC, id DESC LIMIT %s""",
                 (conversation.session_id, after, after, count),
             )
@@ -147,7 +148,7 @@ class GraphKernelSessionService(BaseSessionService):
             if not rows:
                 raise SessionNotFoundError(f"Session {session.id} not found.")
             turns, _ = await transaction.tables()
-            if await transaction.fetch(f"SELECT FROM {turns} WHERE id = %s", (part.turn_id,)):
+            if await transaction.fetch(f"SELECT FROM {turns} WHERE id {EQ} %s", (part.turn_id,)):
                 raise AlreadyExistsError(f"Event {event.id} already exists.")
             if rows[0]["updated"] > session.last_update_time:
                 raise StaleSessionError(f"Session {session.id} has events that this object of it has not.")

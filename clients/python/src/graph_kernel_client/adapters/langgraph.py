@@ -28,7 +28,7 @@ from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
 
 from .._messages import storable
-from .._sql import identifier, unescaped
+from .._sql import EQ, identifier, operator, unescaped
 from .._sync.conversation import Conversation
 from .._sync.database import Database, Transaction
 from .._sync.embedding import Embed, embedded, embedded_if_any
@@ -44,11 +44,12 @@ _MESSAGES = uuid.UUID("a1c2a5d7-5c0e-5b0a-9d62-2f3a5d9a7c44")
 _ITEMS = uuid.UUID("5f6f5a3e-2f0f-5c0b-8a5a-0e2b7f1d9c11")
 # Sessions of items begin with this.
 _STORE = "langgraph.store"
-_IS_ITEM = f"t.session_id ^@ '{_STORE}/' AND t.payload ? 'namespace'::text"
+_BEGINS, _VALUE, _TEXT = operator("^@"), operator("->"), operator("->>")
+_IS_ITEM = f"t.session_id {_BEGINS} '{_STORE}/' AND t.payload {operator('?')} 'namespace'::text"
 _MAX_SESSIONS = _MAX_HITS = 1000  # of graph_search
-_COLUMNS = """t.payload -> 'namespace'::text AS namespace, t.payload ->> 'key'::text AS key,
-              t.payload -> 'value'::text AS value,
-              t.created_at, coalesce((t.payload ->> 'updated_at'::text)::timestamptz, t.created_at) AS updated_at"""
+_COLUMNS = f"""t.payload {_VALUE} 'namespace'::text AS namespace, t.payload {_TEXT} 'key'::text AS key,
+              t.payload {_VALUE} 'value'::text AS value, t.created_at,
+              coalesce((t.payload {_TEXT} 'updated_at'::text)::timestamptz, t.created_at) AS updated_at"""
 _COMPARISONS = {"$eq": "=", "$ne": "<>", "$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
 
 
@@ -83,7 +84,7 @@ class GraphKernelStore(BaseStore):
             index = identifier(f"{table['relname']}_items_idx")
             transaction.execute(
                 f"""CREATE INDEX IF NOT EXISTS {index} ON {turns} (session_id COLLATE "C")
-                     WHERE session_id ^@ '{_STORE}/'"""
+                     WHERE session_id {_BEGINS} '{_STORE}/'"""
             )
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
@@ -133,7 +134,7 @@ def _turn_id(namespace: Namespace, key: str) -> uuid.UUID:
 def _read(transaction: Transaction, turns: str, op: Op, vectors: Mapping[str, list[float] | None]) -> Result:
     if isinstance(op, GetOp):
         rows = transaction.fetch(
-            f"SELECT {_COLUMNS} FROM {turns} AS t WHERE t.id = %s AND {_IS_ITEM}", (_turn_id(op.namespace, op.key),)
+            f"SELECT {_COLUMNS} FROM {turns} AS t WHERE t.id {EQ} %s AND {_IS_ITEM}", (_turn_id(op.namespace, op.key),)
         )
         return Item(**rows[0]) if rows else None
     if isinstance(op, ListNamespacesOp):
@@ -147,12 +148,12 @@ def _read(transaction: Transaction, turns: str, op: Op, vectors: Mapping[str, li
 def _search(transaction: Transaction, turns: str, op: SearchOp, vector: list[float] | None) -> list[DictRow]:
     """The items of a namespace and of those below it: the best for the query, or the latest."""
     parameters: dict[str, Any] = {"prefix": _session(op.namespace_prefix), "limit": op.limit, "offset": op.offset}
-    conditions = [_IS_ITEM, 't.session_id COLLATE "C" ^@ %(prefix)s']
+    conditions = [_IS_ITEM, f't.session_id COLLATE "C" {_BEGINS} %(prefix)s']
     for n, (path, comparison, value) in enumerate(_comparisons(op.filter or {}, ["value"])):
-        stored, given = f"coalesce(t.payload #> %(path{n})s::text[], 'null')", f"%(given{n})s::jsonb"
-        conditions.append(f"{stored} {comparison} {given}")
+        stored, given = f"coalesce(t.payload {operator('#>')} %(path{n})s::text[], 'null')", f"%(given{n})s::jsonb"
+        conditions.append(f"{stored} {operator(comparison)} {given}")
         if comparison not in ("=", "<>"):
-            conditions.append(f"jsonb_typeof({stored}) = jsonb_typeof({given})")
+            conditions.append(f"pg_catalog.jsonb_typeof({stored}) {EQ} pg_catalog.jsonb_typeof({given})")
         parameters |= {f"path{n}": storable(path), f"given{n}": Jsonb(storable(value))}
     where = " AND ".join(conditions)
     if not op.query:
@@ -176,7 +177,7 @@ def _search(transaction: Transaction, turns: str, op: SearchOp, vector: list[flo
     return transaction.fetch(
         f"""SELECT {_COLUMNS}, s.strength AS score
               FROM {{gk}}graph_search(%(vector)s::real[], %(query)s::text, %(hits)s::integer, %(filter)s::jsonb) AS s
-              JOIN {turns} AS t ON t.id = s.turn_id
+              JOIN {turns} AS t ON t.id {EQ} s.turn_id
              WHERE {where}
              ORDER BY s.rank LIMIT %(limit)s OFFSET %(offset)s""",
         {
@@ -233,10 +234,10 @@ def _write(transaction: Transaction, turns: str, rows: Sequence[Mapping[str, Any
             columns,
             f"""ON CONFLICT (id) DO UPDATE SET {", ".join(changed)}, token_count = NULL,
                 payload = excluded.payload
-                          || pg_catalog.jsonb_build_object('updated_at', pg_catalog.clock_timestamp())""",
+                          {operator("||")} pg_catalog.jsonb_build_object('updated_at', pg_catalog.clock_timestamp())""",
         )
     if deleted:
-        transaction.execute(f"DELETE FROM {turns} WHERE id = ANY (%s)", (deleted,))
+        transaction.execute(f"DELETE FROM {turns} WHERE id {EQ} ANY (%s)", (deleted,))
 
 
 def trim_hook(

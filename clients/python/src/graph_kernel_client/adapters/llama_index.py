@@ -66,19 +66,33 @@ class GraphKernelMemory(BaseMemory):
         return [ChatMessage.model_validate(_without_files(payload)) for payload in stored]
 
 
-def _without_files(stored: Any) -> Any:
-    """Without blocks that name a file of this machine, or an address of another kind than https: whoever may insert a
-    turn can write such, and the application would send the provider what is there."""
-    if isinstance(stored, dict):
-        return {key: _without_files(value) for key, value in stored.items()}
+def _without_files(stored: dict[str, Any]) -> dict[str, Any]:
+    """A message without blocks that name a file of this machine, or an address of another kind than https: whoever may
+    insert a turn can write such, and the application would send the provider what is there."""
+    message = {key: _blocks(value) if key in _BLOCKS else value for key, value in stored.items()}
+    # Their blocks are stored too.
+    kwargs = {key: value for key, value in (stored.get("additional_kwargs") or {}).items() if key != "images"}
+    return {**message, "additional_kwargs": kwargs}
+
+
+# The keys of blocks in a message and in a block.
+_BLOCKS = ("blocks", "content", "cited_content")
+
+
+def _blocks(stored: Any) -> Any:
     if isinstance(stored, list):
-        return [_without_files(item) for item in stored if not _is_file(item)]
+        return [_blocks(block) for block in stored if not _is_file(block)]
+    if isinstance(stored, dict):
+        return {key: _blocks(value) if key in _BLOCKS else value for key, value in stored.items()}
     return stored
 
 
 def _is_file(block: Any) -> bool:
     if not isinstance(block, dict) or "block_type" not in block:
         return False
+    cited = block.get("cited_content")
+    if any(map(_is_file, cited if isinstance(cited, list) else [cited])):
+        return True
     url = block.get("url")
     return bool(block.get("path")) or (bool(url) and not str(url).startswith(("https://", "data:")))
 

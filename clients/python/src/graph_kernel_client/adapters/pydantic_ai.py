@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 from pydantic_ai.messages import (
+    FileUrl,
     ModelMessage,
     ModelMessagesTypeAdapter,
     ModelRequest,
@@ -32,19 +34,23 @@ async def append_messages(conversation: Conversation, messages: Sequence[ModelMe
 async def message_history(conversation: Conversation, *, max_tokens: int | None = None) -> list[ModelMessage]:
     """The messages up to now, for `message_history` of a run: all, or those that fit into `max_tokens`."""
     turns = await taken(conversation, Conversation).turns(max_tokens=max_tokens)
-    stored = _without_downloads(payloads(turns, "kind", "parts"))
-    messages: list[ModelMessage] = ModelMessagesTypeAdapter.validate_python(stored)
+    messages: list[ModelMessage] = ModelMessagesTypeAdapter.validate_python(payloads(turns, "kind", "parts"))
+    _force_no_download(messages)
     return messages
 
 
-def _without_downloads(stored: Any) -> Any:
-    """Without what has the application fetch an address itself, such as one of its own network: whoever may insert a
+def _force_no_download(value: Any) -> None:
+    """Takes away what has the application fetch an address itself, such as one of its own network: whoever may insert a
     turn can write that."""
-    if isinstance(stored, dict):
-        return {key: _without_downloads(value) for key, value in stored.items() if key != "force_download"}
-    if isinstance(stored, list):
-        return [_without_downloads(item) for item in stored]
-    return stored
+    if isinstance(value, FileUrl):
+        value.force_download = False
+    elif isinstance(value, Mapping):
+        _force_no_download(list(value.values()))
+    elif isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
+        for item in value:
+            _force_no_download(item)
+    elif is_dataclass(value):
+        _force_no_download([getattr(value, field.name) for field in fields(value)])
 
 
 def _part(message: ModelMessage) -> Part:
