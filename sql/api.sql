@@ -67,9 +67,10 @@ DECLARE
     fault text;
 BEGIN
     IF array_ndims(required) > 1 OR array_ndims(optional) > 1 OR required IS NULL OR optional IS NULL
+       OR cardinality(required) + cardinality(optional) > 100
        OR array_position(required || optional, NULL) IS NOT NULL THEN
         RAISE EXCEPTION 'not a list of keys'
-            USING ERRCODE = 'invalid_parameter_value', DETAIL = 'INVALID_ARGUMENT', HINT = 'Give names without NULL.';
+            USING ERRCODE = 'invalid_parameter_value', DETAIL = 'INVALID_ARGUMENT', HINT = 'Give names without NULL, at most 100.';
     END IF;
     BEGIN
         -- The server's own check of bytes: nothing holds the private schema here.

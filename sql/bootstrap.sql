@@ -540,7 +540,10 @@ CREATE OPERATOR CLASS @extschema@.slice_policy_ops
     FUNCTION 2 @extschema@.slice_policy_hash_extended(@extschema@.slice_policy, bigint);
 
 -- Implicit from jsonb only: from json it would make = of slice_policy apply to users' json columns.
-CREATE CAST (jsonb AS @extschema@.slice_policy) WITH INOUT AS IMPLICIT;
+CREATE FUNCTION graph_kernel.slice_policy_of(jsonb) RETURNS @extschema@.slice_policy
+    AS 'MODULE_PATHNAME', 'slice_policy_of_wrapper' LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION graph_kernel.slice_policy_of(jsonb) IS 'reads a slice policy';
+CREATE CAST (jsonb AS @extschema@.slice_policy) WITH FUNCTION graph_kernel.slice_policy_of(jsonb) AS IMPLICIT;
 CREATE CAST (json AS @extschema@.slice_policy) WITH INOUT;
 CREATE CAST (text AS @extschema@.slice_policy) WITH INOUT;
 CREATE CAST (@extschema@.slice_policy AS jsonb) WITH INOUT;

@@ -12,6 +12,20 @@ BEGIN ATOMIC
 END;
 COMMENT ON FUNCTION graph_kernel.hidden_rows(jsonb) IS 'what a finding adds where this role may not see all rows';
 
+-- Whether another role could put a table, or a view, in the place of one of a graph before a command that names it is
+-- followed: the owner of a table, of one that inherits from it, or of their schema.
+CREATE FUNCTION graph_kernel.is_replaceable(graph jsonb) RETURNS boolean
+LANGUAGE sql STABLE STRICT
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT NOT coalesce(bool_and(graph_kernel.are_owned(r.rel, o.own)), false)
+    FROM (SELECT ARRAY(SELECT r.oid FROM pg_roles AS r WHERE r.rolsuper OR r.rolname = current_user) AS own) AS o
+    CROSS JOIN unnest(graph_kernel.tables_of($1)) AS r (rel)
+    WHERE r.rel IS NOT NULL;
+END;
+COMMENT ON FUNCTION graph_kernel.is_replaceable(jsonb) IS
+    'whether another role could put others in the place of a graph''s tables';
+
 -- How to give turns of one transaction times of their own, where their default gives them one. Only of these defaults,
 -- as the server writes them: the text of any other may name what its owner has chosen.
 CREATE FUNCTION graph_kernel.times_command(graph jsonb) RETURNS text
@@ -257,6 +271,7 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     hidden text := graph_kernel.hidden_rows(graph);
+    is_replaceable boolean := graph_kernel.is_replaceable(graph);
     listed record;
 BEGIN
     FOR listed IN SELECT * FROM graph_kernel.row_checks(name, graph) LOOP
@@ -273,6 +288,10 @@ BEGIN
                 END IF;
                 -- A command based on rows that this role cannot see could do harm.
                 hint := CASE WHEN NOT ok AND hidden IS NULL THEN listed.command END;
+                IF hint IS NOT NULL AND is_replaceable THEN
+                    hint := NULL;
+                    detail := detail || '; for a command, let who owns the tables and their schema run this';
+                END IF;
                 -- Not in a comment behind the query.
                 IF hint IS NOT NULL AND check_name IN ('unknown_roles', 'unknown_edge_types') THEN
                     detail := format('%s. %s Another mapping is another graph: exports that were taken before say'
@@ -303,7 +322,7 @@ LANGUAGE plpgsql STABLE STRICT
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    hidden text := graph_kernel.hidden_rows(graph);
+    has_command boolean := graph_kernel.hidden_rows(graph) IS NULL AND NOT graph_kernel.is_replaceable(graph);
     listed record;
 BEGIN
     FOR listed IN SELECT * FROM jsonb_array_elements_text(graph -> 'expressions') AS x (place) LOOP
@@ -318,7 +337,7 @@ BEGIN
             ok := false;
             detail := CASE WHEN SQLSTATE IN ('42501', '40001') THEN 'could not be checked: ' || SQLERRM
                       ELSE format('%s: %s', detail, SQLERRM) END;
-            IF SQLSTATE NOT IN ('42501', '40001') AND hidden IS NULL THEN
+            IF SQLSTATE NOT IN ('42501', '40001') AND has_command THEN
                 -- The first row that raises.
                 SELECT format('SELECT * FROM %s AS t WHERE t.ctid OPERATOR(pg_catalog.=) %L;'
                               ' -- Bind an expression that takes such a value.', r.row_table, r.row_id)

@@ -81,7 +81,10 @@ CREATE OPERATOR CLASS @extschema@.chunking_policy_ops
     FUNCTION 1 @extschema@.chunking_policy_hash32(@extschema@.chunking_policy),
     FUNCTION 2 @extschema@.chunking_policy_hash64(@extschema@.chunking_policy, bigint);
 
-CREATE CAST (jsonb AS @extschema@.chunking_policy) WITH INOUT AS IMPLICIT;
+CREATE FUNCTION graph_kernel.chunking_policy_of(jsonb) RETURNS @extschema@.chunking_policy
+    AS 'MODULE_PATHNAME', 'chunking_policy_of_wrapper' LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION graph_kernel.chunking_policy_of(jsonb) IS 'reads a chunking policy';
+CREATE CAST (jsonb AS @extschema@.chunking_policy) WITH FUNCTION graph_kernel.chunking_policy_of(jsonb) AS IMPLICIT;
 CREATE CAST (json AS @extschema@.chunking_policy) WITH INOUT;
 CREATE CAST (text AS @extschema@.chunking_policy) WITH INOUT;
 CREATE CAST (@extschema@.chunking_policy AS jsonb) WITH INOUT;

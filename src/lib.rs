@@ -35,7 +35,11 @@ extension_sql_file!(
     requires = ["promoting"]
 );
 extension_sql_file!("../sql/check_kept.sql", name = "check_kept", requires = ["promoting"]);
-extension_sql_file!("../sql/check_rows.sql", name = "check_rows", requires = ["check_tables"]);
+extension_sql_file!(
+    "../sql/check_rows.sql",
+    name = "check_rows",
+    requires = ["check_tables", "promoting"]
+);
 extension_sql_file!(
     "../sql/check.sql",
     name = "check",

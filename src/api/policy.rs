@@ -6,7 +6,7 @@ use pgrx::prelude::*;
 use crate::pg::error::OrRaise;
 use crate::pg::interrupts::check_interrupts;
 use crate::pg::sql::call::FunctionCall;
-use crate::pg::sql::types::{Policy, Text, TextType, expect_few_ids, message_text};
+use crate::pg::sql::types::{JsonbText, Policy, Text, TextType, expect_few_ids, message_text};
 use crate::pg::text::{CStringArg, TextArg};
 use crate::service::policies;
 
@@ -14,6 +14,12 @@ use crate::service::policies;
 #[pg_extern(immutable, parallel_safe, sql = false)]
 fn slice_policy_in(text: CStringArg) -> Policy {
     Policy::from_text(&text)
+}
+
+/// The cast. One by the text of the value writes out any number first.
+#[pg_extern(sql = false)]
+fn slice_policy_of(json: JsonbText) -> Policy {
+    Policy::from_text(&json.0)
 }
 
 #[pg_extern(immutable, parallel_safe, sql = false)]

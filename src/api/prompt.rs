@@ -41,10 +41,15 @@ fn graph_messages_show(
     ),
 > {
     let Some(record) = record else { return TableIterator::new(|_| {}) };
-    let contents = contents.as_ref().map(|texts| texts.iter().map(|text| text.map(|text| text.0)));
-    let payloads = payloads.as_ref().map(|texts| texts.iter().map(|json| json.map(|json| json.0)));
-    let kept = KeptTexts::of(contents, payloads).or_raise();
-    let messages = prompt::show(&record, &kept).or_raise();
+    let contents = contents.as_ref().map(|texts| KeptTexts {
+        count: texts.len(),
+        texts: texts.iter().map(|text| text.map(|text| text.0)),
+    });
+    let payloads = payloads.as_ref().map(|texts| KeptTexts {
+        count: texts.len(),
+        texts: texts.iter().map(|json| json.map(|json| json.0)),
+    });
+    let messages = prompt::show(&record, contents, payloads).or_raise();
     TableIterator::new(move |put| {
         for (n, ShownMessage { recorded, state, now, matches }) in (1..).zip(messages) {
             let (content, payload) = now.map_or((None, None), |now| (now.content, now.payload));

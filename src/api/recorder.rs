@@ -21,6 +21,12 @@ fn chunking_policy_in(text: CStringArg) -> ChunkPolicy {
     ChunkPolicy::from_text(&text)
 }
 
+/// The cast, as `slice_policy_of`.
+#[pg_extern(sql = false)]
+fn chunking_policy_of(json: JsonbText) -> ChunkPolicy {
+    ChunkPolicy::from_text(&json.0)
+}
+
 #[pg_extern(sql = false)]
 fn chunking_policy_recv(message: Internal) -> ChunkPolicy {
     ChunkPolicy::from_text(&message_text(message))

@@ -63,29 +63,31 @@ pub struct ShownMessage {
 }
 
 /// Texts that somebody has kept of the messages of a record, in their order.
-#[derive(Default)]
-pub struct KeptTexts {
-    contents: Option<Vec<Option<Hash>>>,
-    payloads: Option<Vec<Option<Hash>>>,
+pub struct KeptTexts<I> {
+    /// How many there are.
+    pub count: usize,
+    /// The texts; `None` of a message without one.
+    pub texts: I,
 }
 
 /// The messages of a record that verifies, in their order, with what is stored now.
 ///
 /// # Errors
 /// 22023 where the record does not verify, or other numbers of texts are given than it has messages; 54000 where what
-/// is stored is too long; else as [`keys`] and any reading.
-pub fn show(record: &str, kept: &KeptTexts) -> Result<Vec<ShownMessage>, SqlError> {
+/// is stored or given is too long; else as [`keys`] and any reading.
+pub fn show<Content: AsRef<str>, Payload: AsRef<str>>(
+    record: &str,
+    contents: Option<KeptTexts<impl Iterator<Item = Option<Content>>>>,
+    payloads: Option<KeptTexts<impl Iterator<Item = Option<Payload>>>>,
+) -> Result<Vec<ShownMessage>, SqlError> {
     let (Record { messages, .. }, _) = verified_record(record)?;
-    for (what, texts) in [("contents", &kept.contents), ("payloads", &kept.payloads)] {
-        if let Some(texts) = texts
-            && texts.len() != messages.len()
-        {
-            return Err(wrong_count(what, texts.len(), messages.len()));
-        }
-    }
+    let mut left = MAX_CONTENTS_BYTES;
+    let contents = contents.map(|kept| hashes("contents", kept, messages.len(), &mut left));
+    let payloads = payloads.map(|kept| hashes("payloads", kept, messages.len(), &mut left));
+    let (contents, payloads) = (contents.transpose()?, payloads.transpose()?);
     let mut stored = stored_messages(&messages)?;
     let shown = messages.into_iter().enumerate().map(|(place, recorded)| {
-        let kept = [(&kept.contents, recorded.content), (&kept.payloads, recorded.payload)];
+        let kept = [(&contents, recorded.content), (&payloads, recorded.payload)];
         let given =
             kept.into_iter().filter_map(|(texts, hash)| Some(texts.as_ref()?[place] == hash));
         let now = stored.remove(&recorded.turn_id);
@@ -238,27 +240,15 @@ fn wrong_count(what: &str, given: usize, messages: usize) -> SqlError {
     .hint("Give one for each message, in their order, NULL for a message without.")
 }
 
-impl KeptTexts {
-    /// The texts as their hashes, of which the texts are not held.
-    ///
-    /// # Errors
-    /// 54000 where they are too long together.
-    pub fn of(
-        contents: Option<impl Iterator<Item = Option<impl AsRef<str>>>>,
-        payloads: Option<impl Iterator<Item = Option<impl AsRef<str>>>>,
-    ) -> Result<Self, SqlError> {
-        let mut left = MAX_CONTENTS_BYTES;
-        Ok(KeptTexts {
-            contents: contents.map(|texts| hashes(texts, &mut left)).transpose()?,
-            payloads: payloads.map(|texts| hashes(texts, &mut left)).transpose()?,
-        })
-    }
-}
-
 fn hashes(
-    texts: impl Iterator<Item = Option<impl AsRef<str>>>,
+    what: &str,
+    kept: KeptTexts<impl Iterator<Item = Option<impl AsRef<str>>>>,
+    messages: usize,
     left: &mut usize,
 ) -> Result<Vec<Option<Hash>>, SqlError> {
+    if kept.count != messages {
+        return Err(wrong_count(what, kept.count, messages));
+    }
     let hash = |text: Option<_>| {
         check_interrupts();
         let Some(text) = text else { return Ok(None) };
@@ -266,7 +256,7 @@ fn hashes(
         *left = left.checked_sub(text.len()).ok_or_else(kept_too_long)?;
         Ok(Some(text_hash(text, &check_interrupts)))
     };
-    texts.map(hash).collect()
+    kept.texts.map(hash).collect()
 }
 
 fn kept_too_long() -> SqlError {

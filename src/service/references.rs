@@ -31,6 +31,9 @@ const MAX_SESSION_BYTES: usize = 64 * 1024 * 1024;
 /// Of more turns every document is looked at: an index is slow where much is sought, and a comparison without one.
 const MAX_INDEXED: usize = 64;
 
+/// The most bytes of the list of tables: its values are held in memory, and a value takes many times its JSON.
+const MAX_LIST_BYTES: usize = 4 * 1024 * 1024;
+
 /// What names turns.
 pub struct Reference<'a> {
     /// `turn`, `slice`, `prompt`, `trace`, `atom` or `event`.
@@ -56,7 +59,7 @@ pub struct Promoting {
 /// Tables whose rows promote, as SQL code hands them over.
 ///
 /// # Errors
-/// 22023 for another form.
+/// 22023 for another form; 54000 for more than 4 MiB.
 pub fn promoting(json: &str) -> Result<Vec<Promoting>, SqlError> {
     let bad = || {
         let message = "promoting must be an array of tables and their columns";
@@ -64,6 +67,14 @@ pub fn promoting(json: &str) -> Result<Vec<Promoting>, SqlError> {
             .word(Word::InvalidArgument)
             .hint("SELECT * FROM graph_kernel.references('{}');")
     };
+    if json.len() > MAX_LIST_BYTES {
+        return Err(SqlError::new(
+            PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+            format!("promoting of {} bytes is longer than {MAX_LIST_BYTES}", json.len()),
+        )
+        .word(Word::RequestTooLarge)
+        .hint("SELECT * FROM graph_kernel.references('{}');"));
+    }
     let tables: Vec<Value> = serde_json::from_str(json).map_err(|_| bad())?;
     let table = |table: &Value| {
         let place = u32::try_from(table.get("place")?.as_u64()?).ok()?;

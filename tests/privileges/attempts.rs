@@ -279,6 +279,10 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         Some("SELECT graph_kernel.check_trace_table('retrieval_traces'::regclass::oid, 10)"),
     ),
     ("graph_kernel.chosen_graph()", Some("SELECT graph_kernel.chosen_graph()")),
+    (
+        "graph_kernel.chunking_policy_of(jsonb)",
+        Some("SELECT graph_kernel.chunking_policy_of('{}')"),
+    ),
     ("graph_kernel.content_hash(text)", Some("SELECT graph_kernel.content_hash('x')")),
     (
         "graph_kernel.content_hash_or_null(text)",
@@ -358,6 +362,7 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
     ),
     ("graph_kernel.is_applying()", Some("SELECT graph_kernel.is_applying()")),
     ("graph_kernel.is_kid(text)", Some("SELECT graph_kernel.is_kid('1-0123456789abcdef')")),
+    ("graph_kernel.is_replaceable(jsonb)", Some("SELECT graph_kernel.is_replaceable('{}')")),
     ("graph_kernel.is_text(text)", Some("SELECT graph_kernel.is_text('x')")),
     ("graph_kernel.json_text(json)", Some("SELECT graph_kernel.json_text('1'::json)")),
     ("graph_kernel.json_text(jsonb)", Some("SELECT graph_kernel.json_text('1'::jsonb)")),
@@ -549,6 +554,7 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         Some("SELECT graph_kernel.secret_send(NULL::graph_kernel.secret)"),
     ),
     ("graph_kernel.set_binder()", None),
+    ("graph_kernel.slice_policy_of(jsonb)", Some("SELECT graph_kernel.slice_policy_of('{}')")),
     (
         "graph_kernel.slice_summaries(text[],slice_policy)",
         Some(

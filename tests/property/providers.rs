@@ -733,6 +733,82 @@ fn a_result_whose_payload_has_no_text_is_the_content() {
     }
 }
 
+#[test]
+fn results_without_ids_are_found_by_their_names_in_every_form() {
+    let call = json!([{"type": "tool_use", "name": "clock", "input": {}}]);
+    let result = "It is 12:05.";
+    let in_one = json!([
+        {"type": "tool_use", "name": "clock", "input": {}},
+        {"type": "tool_result", "name": "clock", "content": [{"type": "text", "text": result}]}]);
+    let results = [
+        json!({"kind": "request", "parts": [
+            {"part_kind": "tool-return", "tool_name": "clock", "content": result, "tool_call_id": null}]}),
+        json!({"role": "tool", "content": [
+            {"type": "tool-result", "toolName": "clock", "output": {"type": "text", "value": result}}]}),
+        json!({"role": "user", "content": [{"type": "tool_result", "name": "clock", "content": result}]}),
+        json!({"role": "tool", "blocks": [{"block_type": "text", "text": result}],
+            "additional_kwargs": {"name": "clock"}}),
+    ];
+    let message = |role, payload| PromptMessage {
+        part: Part::Anchor,
+        role,
+        created_at: None,
+        content: None,
+        payload: Some(payload),
+    };
+    let texts = |json: &Value| json.to_string();
+    let (call, in_one) = (texts(&call), texts(&in_one));
+    let results: Vec<String> = results.iter().map(texts).collect();
+    let prompts = results
+        .iter()
+        .map(|result| {
+            vec![message(Role::Assistant, call.as_str()), message(Role::Tool, result.as_str())]
+        })
+        .chain([vec![message(Role::Assistant, in_one.as_str())]]);
+    for prompt in prompts {
+        let options = RenderOptions { open_calls: OpenCalls::Note };
+        let text =
+            render(&prompt, &line(&prompt), ProviderFormat::OpenAi, options, &|| {}).unwrap();
+        let json: Value = serde_json::from_str(&text).unwrap();
+        let sent = json["messages"].as_array().unwrap();
+        assert!(
+            sent.iter().any(|sent| sent["role"] == "tool" && sent["content"] == result),
+            "{text}"
+        );
+        assert!(!text.contains("not shown") && !text.contains("No result"), "{text}");
+    }
+    // A user's answers nothing by a name that can be guessed.
+    let prompt =
+        [message(Role::Assistant, call.as_str()), message(Role::User, results[2].as_str())];
+    let options = RenderOptions { open_calls: OpenCalls::Note };
+    let text = render(&prompt, &line(&prompt), ProviderFormat::OpenAi, options, &|| {}).unwrap();
+    assert!(text.contains("No result"), "{text}");
+}
+
+#[test]
+fn what_a_block_says_is_sent_however_many_values_it_has() {
+    let texts: Vec<Value> =
+        (0..40_000).map(|n| json!({"type": "text", "text": format!("sentence {n}")})).collect();
+    for block in [
+        json!({"type": "document", "title": "Minutes", "source": {"type": "content", "content": texts}}),
+        json!({"type": "search_result", "title": "Minutes", "content": texts}),
+    ] {
+        let payload = json!([block, {"type": "text", "text": "Summarise it."}]).to_string();
+        let message = PromptMessage {
+            part: Part::Anchor,
+            role: Role::User,
+            created_at: None,
+            content: None,
+            payload: Some(&payload),
+        };
+        let options = RenderOptions { open_calls: OpenCalls::Note };
+        for &format in ProviderFormat::ALL {
+            let text = render(&[message], &[], format, options, &|| {}).unwrap();
+            assert!(text.contains("sentence 39999"), "{format:?} {}", &text[..200]);
+        }
+    }
+}
+
 /// Some applications keep the calls, or the id of one, apart from the text.
 #[test]
 fn a_content_is_sent_whose_payload_has_all_but_the_text() {

@@ -74,6 +74,7 @@ const INTERNAL: &[&str] = &[
     "times_command",
     "is_applying",
     "is_kid",
+    "is_replaceable",
     "is_text",
     "json_text",
     "json_to_look_through",

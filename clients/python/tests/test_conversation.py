@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import uuid
 import warnings
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -11,7 +12,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from conftest import MISSING, QUESTION
+from conftest import ANCHOR, MISSING, QUESTION
 
 from graph_kernel_client import Conversation, GraphKernelError, PinLeftOut, Step, aio, sync
 from graph_kernel_client._messages import Part, parts
@@ -416,7 +417,9 @@ def test_tables_of_others_are_not_written(connection: psycopg.Connection[Any]) -
         connection.execute("DROP TABLE notes")
 
 
-def test_no_operator_of_others_is_called(connection: psycopg.Connection[Any]) -> None:
+def test_no_operator_of_others_is_called(
+    connection: psycopg.Connection[Any], embed: Callable[[str], list[float]]
+) -> None:
     """One of a column's very type, in a schema of the search_path, is nearer than PostgreSQL's."""
     names = ("=", "<>", "<=", "^@")
     operators = "".join(
@@ -434,6 +437,10 @@ def test_no_operator_of_others_is_called(connection: psycopg.Connection[Any]) ->
             CREATE FUNCTION others.lower(varchar) RETURNS text LANGUAGE plpgsql
                 AS $$ BEGIN RAISE 'a function of others'; END $$;
             {operators}
+            CREATE FUNCTION others.value(json, json) RETURNS json LANGUAGE sql AS 'SELECT $1';
+            CREATE OPERATOR others.-> (LEFTARG = json, RIGHTARG = json, FUNCTION = others.value);
+            CREATE FUNCTION others.text(jsonb, jsonb) RETURNS text LANGUAGE sql AS 'SELECT $1::text';
+            CREATE OPERATOR others.#>> (LEFTARG = jsonb, RIGHTARG = jsonb, FUNCTION = others.text);
             CREATE TABLE others.turns (LIKE memory_turns INCLUDING ALL);
             ALTER TABLE others.turns {", ".join(f"ALTER {column} TYPE varchar" for column in columns)};
             CREATE TABLE others.edges (LIKE memory_turn_edges INCLUDING ALL);
@@ -457,6 +464,10 @@ def test_no_operator_of_others_is_called(connection: psycopg.Connection[Any]) ->
             other = Conversation(careless, conversation.session_id, graph="others")
             assert [turn.content for turn in other.turns()] == ["Again."]
             other.clear()
+            searches = sync.MemoryRetriever(careless, embed=embed)
+            assert list(searches.search_global(QUESTION))
+            assert list(searches.search_slice(QUESTION, sync.SliceClient(careless).get_slice(ANCHOR)))
+            assert sync.AnchorResolver(careless, project_column="owner").resolve_temporal(project_id="none") == []
     finally:
         connection.execute("SELECT graph_kernel.unbind_tables('others')")
         connection.execute("DROP SCHEMA others CASCADE")
@@ -610,6 +621,18 @@ def test_a_transaction_of_the_application(connection: psycopg.Connection[Any], c
         assert "Commit" in (caught.value.hint or "")
     assert conversation.messages() == {"messages": [OPENAI[1]]}
     conversation.prove(conversation.record_step())
+
+
+def test_turns_of_ids_of_their_own_are_stored_once(conversation: Conversation) -> None:
+    part = Part({"role": "user", "content": "Once."}, [], turn_id=uuid.uuid4())
+    assert conversation.append_parts([part, part]) == [str(part.turn_id)]
+    assert conversation.append_parts([part]) == []
+    assert [turn.content for turn in conversation.turns()] == ["Once."]
+    other = Conversation(conversation.database)
+    with pytest.raises(GraphKernelError) as caught:
+        other.rewrite(str(part.turn_id), Part({"role": "user", "content": "Twice."}, []))
+    assert caught.value.sqlstate == "02000"
+    assert [turn.content for turn in conversation.turns()] == ["Once."]
 
 
 def test_removing(connection: psycopg.Connection[Any], conversation: Conversation) -> None:

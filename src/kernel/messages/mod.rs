@@ -32,7 +32,17 @@ pub enum MessageText {
 /// The text of a stored message. Texts of several blocks are joined by line feeds. Never fails.
 #[must_use]
 pub fn message_text(stored: &str, check_interrupts: &dyn Fn()) -> MessageText {
-    let Some(json) = read(stored, check_interrupts) else { return MessageText::AsStored };
+    text_within(LIMITS, stored, check_interrupts)
+}
+
+/// As [`message_text`], of JSON of any size: a part of what has been read within other limits.
+pub(crate) fn text_of_part(json: &str, check_interrupts: &dyn Fn()) -> MessageText {
+    let limits = JsonLimits { bytes: usize::MAX, values: usize::MAX, token_bytes: usize::MAX };
+    text_within(limits, json, check_interrupts)
+}
+
+fn text_within(limits: JsonLimits, stored: &str, check_interrupts: &dyn Fn()) -> MessageText {
+    let Some(json) = read(limits, stored, check_interrupts) else { return MessageText::AsStored };
     let mut texts = Texts::new(check_interrupts);
     let is_known = match &json {
         JsonValue::Null => true,
@@ -55,15 +65,19 @@ pub fn message_text(stored: &str, check_interrupts: &dyn Fn()) -> MessageText {
 /// for them. Any other name is returned as it is. `None` where the message says none. Never fails.
 #[must_use]
 pub fn message_role(stored: &str, check_interrupts: &dyn Fn()) -> Option<String> {
-    let json = read(stored, check_interrupts)?;
+    let json = read(LIMITS, stored, check_interrupts)?;
     let JsonValue::Object(entries) = &json else { return None };
     let role = role_of(Entries(entries))?;
     Some(role.replace('\0', "")).filter(|role| !role.is_empty())
 }
 
 /// The JSON that a stored text is; `None` where it is not read as JSON, or is a number or a bare word but null.
-fn read<'a>(stored: &'a str, check_interrupts: &dyn Fn()) -> Option<JsonValue<'a>> {
-    let mut reader = JsonReader::new(stored, LIMITS, check_interrupts).ok()?.replacing_surrogates();
+fn read<'a>(
+    limits: JsonLimits,
+    stored: &'a str,
+    check_interrupts: &dyn Fn(),
+) -> Option<JsonValue<'a>> {
+    let mut reader = JsonReader::new(stored, limits, check_interrupts).ok()?.replacing_surrogates();
     let json = reader.value().ok()?;
     reader.finish().ok()?;
     Some(json)

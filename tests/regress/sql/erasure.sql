@@ -97,6 +97,7 @@ SELECT place, key, count FROM graph_kernel.references('{"owner": "mallory"}') WH
 DROP TABLE of_b;
 SELECT graph_kernel.unbind_tables('b');
 SELECT code, message, detail, hint FROM test_error($$SELECT * FROM graph_kernel.list_references('default', '{}', '[{}]')$$);
+SELECT code, message, detail FROM test_error($$SELECT * FROM graph_kernel.list_references('default', '{}', ('[' || repeat('{"a":1},', 600000) || '{}]')::jsonb)$$);
 -- With the rights of who asks: what he may not read is an error, or a table whose count is not known; never code of others.
 GRANT SELECT ON memory_turns, memory_turn_edges, slice_store, log, theirs TO erasure_other;
 SET ROLE erasure_other;

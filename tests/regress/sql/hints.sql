@@ -50,6 +50,11 @@ RESET ROLE;
 CREATE TEMP TABLE argument AS SELECT tgrelid, tgname, tgargs FROM pg_trigger WHERE tgrelid::regclass::text ~ '^promoted';
 SET graph_kernel.graph = :'hostile';
 CREATE TEMP TABLE hint AS SELECT check_name, detail, hint FROM graph_check() WHERE hint IS NOT NULL;
+-- Queries over rows are given to the owner of the table alone; a superuser who is handed them runs nothing of his either.
+SET ROLE regress_hostile;
+CREATE TEMP TABLE own_hint AS SELECT check_name, detail, hint FROM graph_check() WHERE hint IS NOT NULL;
+RESET ROLE;
+INSERT INTO hint SELECT o.* FROM own_hint AS o WHERE NOT o.check_name OPERATOR(pg_catalog.=) ANY (ARRAY(SELECT h.check_name FROM hint AS h));
 SELECT check_name, count(*) FROM hint GROUP BY 1 ORDER BY 1;
 -- Each names the schema of what is the extension's.
 SELECT check_name, hint FROM hint WHERE hint ~ '\m(SELECT|FROM|JOIN|CALL|EXECUTE FUNCTION)\s+(graph|recorder|chunking|slice)_(?!kernel\.)\w+\s*\(';
@@ -118,3 +123,34 @@ SELECT hint FROM graph_check() WHERE check_name LIKE 'index%' AND NOT ok;
 RESET graph_kernel.graph;
 DROP TABLE calls;
 SELECT graph_kernel.unbind_tables('calls');
+
+-- Whoever owns the schema of a table could put a view in its place before a query is followed: none is given.
+CREATE ROLE hints_owner;
+CREATE SCHEMA others;
+SET client_min_messages = warning;
+SELECT graph_kernel.create_tables('others');
+SELECT graph_kernel.bind_tables('others.memory_turns', 'others.memory_turn_edges', name => 'others') IS NOT NULL AS bound;
+INSERT INTO others.memory_turns (id, session_id, role) VALUES (turn(1), 'a', 'customer');
+INSERT INTO others.memory_turn_edges VALUES (turn(1), turn(1), 'reply');
+SET graph_kernel.graph = 'others';
+CREATE VIEW given AS SELECT check_name, detail LIKE '%bind_tables%' AS has_command, hint IS NOT NULL AS has_hint FROM graph_check()
+    WHERE check_name IN ('self_loops', 'unknown_roles') ORDER BY check_name;
+SELECT * FROM given;
+ALTER SCHEMA others OWNER TO hints_owner;
+SELECT * FROM given;
+SELECT detail FROM graph_check() WHERE check_name = 'self_loops';
+-- So it is with the owner of the table, and he has them himself.
+ALTER SCHEMA others OWNER TO CURRENT_USER;
+ALTER TABLE others.memory_turns OWNER TO hints_owner;
+ALTER TABLE others.memory_turn_edges OWNER TO hints_owner;
+SELECT * FROM given;
+GRANT USAGE ON SCHEMA others TO hints_owner;
+SET ROLE hints_owner;
+SELECT check_name FROM graph_check() WHERE check_name IN ('self_loops', 'unknown_roles') AND hint IS NOT NULL ORDER BY check_name;
+RESET ROLE;
+RESET graph_kernel.graph;
+SELECT graph_kernel.unbind_tables('others');
+DROP VIEW given;
+DROP SCHEMA others CASCADE;
+DROP ROLE hints_owner;
+RESET client_min_messages;

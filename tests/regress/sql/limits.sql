@@ -76,7 +76,7 @@ SELECT * FROM test_error($$SELECT graph_kernel.slice_summaries(array_fill('x'::t
 CREATE TABLE long_json AS SELECT (SELECT jsonb_agg('1e131071'::jsonb) FROM generate_series(1, 9000)) AS j;
 SELECT pg_column_size(j) < 100000 AS small FROM long_json;
 SELECT * FROM test_error($$SELECT graph_search(array_fill(0::real, ARRAY[3]), filter => j) FROM long_json$$);
-SELECT * FROM test_error($$SELECT graph_messages_show('{}', payloads => ARRAY[j]) FROM long_json$$);
+SELECT * FROM test_error($$SELECT graph_messages_show(r, payloads => ARRAY[j]) FROM long_json, graph_messages_record(turn(1), '{"preset": "chat", "max_tokens": 1}') AS r$$);
 SELECT * FROM test_error($$SELECT graph_api_search_slice(format('{"anchor_turn_id":"%s","query":"","owner":[%s1]}', turn(1), repeat('1e131071,', 9000))::json)$$);
 SELECT graph_is_admissible_result(j), graph_can_promote(j, turn(1)), graph_kernel.provenance_reason(j) FROM long_json;
 -- Escapes count.

@@ -44,6 +44,9 @@ SELECT e.message, e.hint FROM test_error($$SELECT '{"version": "slice_policy_v2"
 SELECT ('{"version": "slice_policy_v2", "as_of": 1740787200}'::slice_policy)::text::json ->> 'as_of' = (extract(epoch FROM timestamptz '2025-03-01+00')::bigint)::text AS as_of;
 -- jsonb has one value a key before we see it, so the last one counts.
 SELECT graph_policy_hash('{"max_nodes": 5, "max_nodes": 256}'::jsonb) = graph_policy_hash('default');
+-- A jsonb is not written out before its limit is looked at: a number of 6 bytes has 131 072 digits.
+SELECT code, detail, message FROM unnest('{graph_policy_hash,chunking_policy_hash}'::text[]) AS f,
+    test_error(format('SELECT %s((''['' || repeat(''1e131071,'', 600) || ''1]'')::jsonb)', f));
 \a
 \t
 -- As clients see it: an error at parse time with a position, before anything runs.

@@ -79,7 +79,9 @@ EXECUTE shown;
 UPDATE memory_turns SET content_text = 'turn one' WHERE id = turn(1);
 EXECUTE shown;
 SELECT n, code, detail, message, hint FROM (VALUES (1, 'record, ARRAY[''turn one'']'), (2, 'record, payloads => ''{}'''), (3, 'record -> ''slice'''), (4, '''{}'''), (5, 'NULL'),
-    (6, '(record::jsonb #- ''{messages,0}'')::json')) AS v (n, arguments), test_error(format('SELECT m.* FROM kept, graph_messages_show(%s) AS m', arguments)) ORDER BY n;
+    (6, '(record::jsonb #- ''{messages,0}'')::json'), (7, 'record, ARRAY[repeat(''x'', 70000000), NULL, NULL, NULL, NULL]'),
+    -- Texts are not looked at before the record and their number.
+    (8, '''{}'', ARRAY[repeat(''x'', 70000000)]'), (9, 'record, array_fill(NULL::text, ARRAY[1000000])')) AS v (n, arguments), test_error(format('SELECT m.* FROM kept, graph_messages_show(%s) AS m', arguments)) ORDER BY n;
 -- Uncommitted state is not attested, and not shown.
 BEGIN;
 UPDATE memory_turns SET content_text = 'another' WHERE id = turn(1);

@@ -12,7 +12,7 @@ use crate::json::{JsonValue, compact_text};
 use crate::messages::message::{
     Entries, FILE_NAMES, Message, as_object, as_text, message, role_name, transcript,
 };
-use crate::messages::{MessageText, message_text};
+use crate::messages::{MessageText, text_of_part};
 use crate::prompt::provider::calls::{
     ARGUMENTS, ERRORS, IDS, NAMES, OPEN_WEBUI_INTERPRETER, PROGRAM, RESULTS,
 };
@@ -421,7 +421,10 @@ impl<'c> Reader<'c> {
                     None => vec![Block::Text(self.json(content).into())],
                 }
             }
-            Form::Result => vec![self.result(&[block], &RESULTS, block.id(&IDS))],
+            Form::Result => {
+                let id = block.id(&IDS).or_else(|| CallId::name(block.first_text(&NAMES)));
+                vec![self.result(&[block], &RESULTS, id)]
+            }
             Form::File | Form::Thought => {
                 let other = Other { json };
                 match transcript(block.0).filter(|_| other.format().is_none()) {
@@ -498,7 +501,7 @@ impl<'c> Reader<'c> {
 
     /// The text of a message.
     pub(super) fn said(&self, json: &str) -> String {
-        match message_text(json, self.check_interrupts) {
+        match text_of_part(json, self.check_interrupts) {
             MessageText::Text(text) => text,
             MessageText::Absent | MessageText::AsStored => String::new(),
         }
@@ -625,7 +628,8 @@ fn answers<'a>(message: &Message<'a>) -> Option<CallId<'a>> {
     let is_tools = role.is_some_and(|role| role_name(role) == Role::Tool.name());
     let kwargs = body.object("additional_kwargs");
     let id = body.id(keys).or_else(|| kwargs?.id(keys));
-    id.or_else(|| CallId::name(body.first_text(&NAMES).filter(|_| is_tools)))
+    let name = || body.first_text(&NAMES).or_else(|| kwargs?.first_text(&NAMES));
+    id.or_else(|| CallId::name(name().filter(|_| is_tools)))
 }
 
 /// Whether an object is a call or a result by its type, whatever else it has. Some applications write the type of its

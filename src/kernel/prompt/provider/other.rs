@@ -2,7 +2,7 @@
 
 use crate::json::{JsonValue, compact_text};
 use crate::messages::message::{Entries, as_object, standard};
-use crate::messages::{MessageText, message_text};
+use crate::messages::{MessageText, text_of_part};
 use crate::prompt::provider::ProviderFormat;
 use crate::prompt::provider::forms::{FILE_KEYS, Form, form_of, type_of};
 use crate::prompt::provider::payload::{Arguments, called};
@@ -70,7 +70,7 @@ impl<'a> Other<'a> {
     /// What `graph_message_text` says of it, where it knows such blocks.
     fn known_text(self, check_interrupts: &dyn Fn()) -> Option<String> {
         let list = format!("[{}]", compact_text(self.json, check_interrupts));
-        match message_text(&list, check_interrupts) {
+        match text_of_part(&list, check_interrupts) {
             MessageText::Text(text) => Some(text),
             MessageText::AsStored | MessageText::Absent => None,
         }
@@ -188,7 +188,7 @@ impl<'a> Other<'a> {
 fn text_of_content(content: &JsonValue<'_>, check_interrupts: &dyn Fn()) -> String {
     let content = compact_text(content, check_interrupts);
     let message = format!("{{\"role\":\"user\",\"content\":{content}}}");
-    match message_text(&message, check_interrupts) {
+    match text_of_part(&message, check_interrupts) {
         MessageText::Text(text) => text,
         MessageText::AsStored | MessageText::Absent => String::new(),
     }

@@ -126,6 +126,7 @@ class Conversation(Client):
                     beside = [head for head in heads if head not in parents] if calls else []
                     heads, edge_type = [*beside, turn], "reply"
                     written.append(turn)
+                    stored.add(turn)
             self._heads, self._edge_type = heads, edge_type
         return [str(turn) for turn in written]
 
@@ -446,6 +447,10 @@ class Conversation(Client):
         row = await self._row(read)
         async with self.database.transaction() as transaction:
             turns, _ = await transaction.tables()
+            if not await transaction.fetch(
+                f"SELECT FROM {turns} WHERE session_id {EQ} %s AND id {EQ} %s", (self.session_id, turn)
+            ):
+                raise self._not_a_turn(turn)
             columns = ["content_text", "payload", "token_count"]
             columns += ["embedding"] if await transaction.has_embeddings(turns) else []
             await transaction.update(turns, turn, {column: row.get(column) for column in columns})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .._messages import storable
-from .._sql import EQ, escaped, identifier
+from .._sql import EQ, escaped, identifier, operator
 from ..errors import GraphKernelError
 from ..types import TurnId, turn_uuid
 from .database import Client, Database, Source
@@ -72,11 +72,12 @@ class AnchorResolver(Client):
             )
             return [row["anchor"] for row in rows]
         with self.database.transaction() as transaction:
+            column = f"pg_catalog.max(columns {operator('#>>')} %s::text[])"
             (bound,) = transaction.fetch(
-                """SELECT coalesce(pg_catalog.max(turns::text), 'public.memory_turns') AS turns,
-                          coalesce(pg_catalog.max(columns #>> '{{turns,id}}'), 'id') AS id,
-                          coalesce(pg_catalog.max(columns #>> '{{turns,created_at}}'), 'created_at') AS created_at
-                     FROM graph_kernel.bindings WHERE is_current AND name = graph_kernel.chosen_graph()"""
+                f"""SELECT coalesce(pg_catalog.max(turns::text), 'public.memory_turns') AS turns,
+                           coalesce({column}, 'id') AS id, coalesce({column}, 'created_at') AS created_at
+                      FROM graph_kernel.bindings WHERE is_current AND name = graph_kernel.chosen_graph()""",
+                (["turns", "id"], ["turns", "created_at"]),
             )
             turn, project, created = map(identifier, (bound["id"], self._project_column, bound["created_at"]))
             rows = transaction.fetch(

@@ -124,6 +124,7 @@ class Conversation(Client):
                     beside = [head for head in heads if head not in parents] if calls else []
                     heads, edge_type = [*beside, turn], "reply"
                     written.append(turn)
+                    stored.add(turn)
             self._heads, self._edge_type = heads, edge_type
         return [str(turn) for turn in written]
 
@@ -442,6 +443,10 @@ class Conversation(Client):
         row = self._row(read)
         with self.database.transaction() as transaction:
             turns, _ = transaction.tables()
+            if not transaction.fetch(
+                f"SELECT FROM {turns} WHERE session_id {EQ} %s AND id {EQ} %s", (self.session_id, turn)
+            ):
+                raise self._not_a_turn(turn)
             columns = ["content_text", "payload", "token_count"]
             columns += ["embedding"] if transaction.has_embeddings(turns) else []
             transaction.update(turns, turn, {column: row.get(column) for column in columns})

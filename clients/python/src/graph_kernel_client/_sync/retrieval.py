@@ -11,6 +11,7 @@ from psycopg.types.json import Jsonb
 
 from .._messages import storable
 from .._planes import Plane, fused, ranked
+from .._sql import operator
 from ..errors import GraphKernelError
 from ..types import (
     DualPlaneResults,
@@ -28,6 +29,7 @@ from ..types import (
 from .database import Client, Database, Source
 from .embedding import Embed, embedded, embedded_if_any
 
+_PROVENANCE = f"{operator('->')} 'provenance'::text"
 _COLUMNS = """rank, turn_id, similarity, content, session_id, role, phase, salience, trajectory_depth,
               trajectory_sibling_order, trajectory_homogeneity, trajectory_temporal, trajectory_complexity, created_at,
               provenance"""
@@ -119,7 +121,7 @@ class MemoryRetriever(Client):
                            ({{gk}}graph_api_search_slice(pg_catalog.json_build_object(
                                 'slice', %(slice)s::json, 'query', %(query)s::text, 'limit', %(limit)s::integer,
                                 'query_embedding', %(vector)s::real[], 'min_similarity', %(min_similarity)s::real,
-                                'min_salience', %(min_salience)s::real{owned})) -> 'provenance')::jsonb
+                                'min_salience', %(min_salience)s::real{owned})) {_PROVENANCE})::jsonb
                        END AS of_nothing
                   FROM (SELECT) AS asked
                   LEFT JOIN {{gk}}graph_search_export(%(vector)s::real[], %(slice)s::json, %(limit)s::integer,
@@ -156,7 +158,7 @@ class MemoryRetriever(Client):
                        CASE WHEN rank IS NULL THEN
                            ({{gk}}graph_api_search_global(pg_catalog.json_build_object(
                                 'query', %(query)s::text, 'query_embedding', %(vector)s::real[],
-                                'limit', %(limit)s::integer, 'filter', %(filter)s::jsonb)) -> 'provenance')::jsonb
+                                'limit', %(limit)s::integer, 'filter', %(filter)s::jsonb)) {_PROVENANCE})::jsonb
                        END AS of_nothing
                   FROM (SELECT) AS asked
                   LEFT JOIN {{gk}}graph_search(%(vector)s::real[], %(query)s::text, %(limit)s::integer,
