@@ -70,7 +70,8 @@ BEGIN
        OR cardinality(required) + cardinality(optional) > 100
        OR array_position(required || optional, NULL) IS NOT NULL THEN
         RAISE EXCEPTION 'not a list of keys'
-            USING ERRCODE = 'invalid_parameter_value', DETAIL = 'INVALID_ARGUMENT', HINT = 'Give names without NULL, at most 100.';
+            USING ERRCODE = 'invalid_parameter_value', DETAIL = 'INVALID_ARGUMENT',
+                  HINT = 'Give names without NULL, at most 100.';
     END IF;
     BEGIN
         -- The server's own check of bytes: nothing holds the private schema here.

@@ -238,7 +238,7 @@ impl<'a> PgStore<'a> {
                 }),
                 false => payload,
             };
-            // Texts that are computed may be of another length than what is stored, and what returns them may escape them.
+            // Texts that are computed may be of another length than what is stored, and are longer as JSON.
             let content_bytes = content.as_ref().map_or(0, |text| escaped_bytes(text.as_bytes()));
             let read = [content_bytes, payload.as_ref().map_or(0, String::len)];
             longest = longest.max((read.into_iter().sum(), row.id(0)));

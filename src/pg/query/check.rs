@@ -76,7 +76,7 @@ pub fn partitions_changed() -> SqlError {
 /// A partition is on its way out of the bound tables.
 pub fn is_detaching() -> SqlError {
     changed("a partition of the bound tables is being detached concurrently").hint(
-        "Call the function again once that has ended; of a DETACH that was cancelled it ends when the table's owner runs \
+        "Call the function again once that has ended. A DETACH that was cancelled ends when the table's owner runs \
          ALTER TABLE … DETACH PARTITION … FINALIZE.",
     )
 }
