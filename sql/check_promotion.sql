@@ -129,7 +129,7 @@ BEGIN
                       ' OPERATOR(pg_catalog.=) %1$L::pg_catalog.regclass AND NOT g.tgisinternal UNION ALL'
                       ' SELECT pg_catalog.format(''%%s: %%s'', k.conrelid::pg_catalog.regclass,'
                       ' pg_catalog.pg_get_constraintdef(k.oid)) FROM pg_catalog.pg_constraint AS k WHERE k.confrelid'
-                      ' OPERATOR(pg_catalog.=) %1$L::pg_catalog.regclass;', h.place)
+                      ' OPERATOR(pg_catalog.=) %1$L::pg_catalog.regclass ORDER BY 1;', h.place)
         FROM (SELECT p.oid::regclass AS place, format('%I %s', g.tgname, o.why) AS what
               FROM place AS p
               JOIN pg_trigger AS g ON g.tgrelid = p.oid AND NOT g.tgisinternal AND g.tgenabled <> 'D'
