@@ -452,6 +452,9 @@ def test_no_operator_of_others_is_called(
             with pytest.raises(psycopg.errors.RaiseException):
                 careless.execute("SELECT pg_catalog.count(*) FROM (VALUES ('x'::varchar)) AS v (t) WHERE t = 'x'")
             conversation = Conversation(careless, graph="others", owner="somebody")
+            # Nor is the name of a table one that stands for another's by the next statement.
+            with conversation.database.transaction() as transaction:
+                assert transaction.tables() == ("others.turns", "others.edges")
             for message in OPENAI:
                 conversation.append(message)
             assert conversation.messages(goal=True)["messages"][0] == OPENAI[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .._messages import storable
-from .._sql import EQ, escaped, identifier, operator
+from .._sql import EQ, escaped, identifier
 from ..errors import GraphKernelError
 from ..types import TurnId, turn_uuid
 from .database import Client, Database, Source
@@ -72,15 +72,16 @@ class AnchorResolver(Client):
             )
             return [row["anchor"] for row in rows]
         async with self.database.transaction() as transaction:
-            column = f"pg_catalog.max(columns {operator('#>>')} %s::text[])"
-            (bound,) = await transaction.fetch(
-                f"""SELECT coalesce(pg_catalog.max(turns::text), 'public.memory_turns') AS turns,
-                           coalesce({column}, 'id') AS id,
-                           coalesce({column}, 'created_at') AS created_at
-                      FROM graph_kernel.bindings WHERE is_current AND name = graph_kernel.chosen_graph()""",
-                (["turns", "id"], ["turns", "created_at"]),
-            )
-            turn, project, created = map(identifier, (bound["id"], self._project_column, bound["created_at"]))
+            bound = await transaction.graph()
+            mapped = (bound["columns"] or {}).get("turns") or {}
+            columns = mapped.get("id") or "id", self._project_column, mapped.get("created_at") or "created_at"
+            if not all(isinstance(column, str) for column in columns):
+                raise GraphKernelError(
+                    f"{bound['turns']} is bound with expressions for ids or times: turns of a project are not sought",
+                    sqlstate="0A000",
+                    word="INVALID_BINDING",
+                )
+            turn, project, created = map(identifier, columns)
             rows = await transaction.fetch(
                 f"SELECT {turn}::text AS anchor FROM {escaped(bound['turns'])} WHERE {project}::text {EQ} %s"
                 f" ORDER BY {created} DESC NULLS LAST, {turn} LIMIT %s",

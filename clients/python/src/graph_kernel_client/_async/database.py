@@ -16,7 +16,7 @@ from psycopg import sql
 from psycopg.pq import TransactionStatus
 from psycopg.rows import DictRow, dict_row, tuple_row
 
-from .._sql import EQ, escaped, quoted, unescaped
+from .._sql import EQ, escaped, quoted, table_of, unescaped
 from ..config import connect_timeout, conninfo, timeout_milliseconds
 from ..errors import ConfigurationError, GraphKernelError, translated
 
@@ -274,19 +274,30 @@ class Transaction:
                 hint="Call it again; pg_locks shows who holds an advisory lock.",
             ) from error
 
-    async def tables(self) -> tuple[str, str]:
-        """The tables that are written, as statements have them: the bound ones, if they are of create_tables' form."""
+    async def graph(self) -> DictRow:
+        """The chosen graph: its name, its tables with their schemas, and its mapping."""
         (bound,) = await self.fetch(
-            """SELECT c.name, b.turns::text AS turns, b.edges::text AS edges,
-                      coalesce(b.columns::text, '{{}}') <> '{{}}' OR b.edges_by_child IS NOT NULL AS is_mapped
-                 FROM graph_kernel.chosen_graph() AS c (name)
-                 LEFT JOIN graph_kernel.bindings AS b ON b.is_current AND b.name = c.name"""
+            f"""SELECT c.name, b.name IS NULL AS is_unbound, {table_of("b.turns")} AS turns,
+                       {table_of("b.edges")} AS edges, b.edges IS NULL AS has_no_edges, b.columns,
+                       b.edges_by_child IS NOT NULL AS has_both
+                  FROM graph_kernel.chosen_graph() AS c (name)
+                  LEFT JOIN graph_kernel.bindings AS b ON b.is_current AND b.name {EQ} c.name"""
         )
-        if bound["turns"] is None:
-            if bound["name"] == "default":
-                return "public.memory_turns", "public.memory_turn_edges"
+        if not bound["is_unbound"]:
+            if bound["turns"] is None or not (bound["has_no_edges"] or bound["edges"]):
+                raise GraphKernelError(
+                    f"a table of the graph {bound['name']} was dropped", sqlstate="42P01", word="GRAPH_TABLES"
+                )
+            return bound
+        if bound["name"] != "default":
             raise GraphKernelError(f"there is no graph {bound['name']}", sqlstate="42704", word="GRAPH_NOT_FOUND")
-        if bound["is_mapped"] or bound["edges"] is None:
+        return bound | {"turns": "public.memory_turns", "edges": "public.memory_turn_edges"}
+
+    async def tables(self) -> tuple[str, str]:
+        """The tables that are written, as statements have them: those of the graph, if they are of create_tables'
+        form."""
+        bound = await self.graph()
+        if bound["columns"] or bound["has_both"] or bound["edges"] is None:
             raise GraphKernelError(
                 f"{bound['turns']} is bound with columns of its own: a conversation is not written there",
                 sqlstate="0A000",
