@@ -265,6 +265,10 @@ BEGIN
     IF TG_OP = 'INSERT' AND TG_TABLE_NAME = 'revoked_keys' AND pg_has_role(current_user, extension_owner, 'USAGE') THEN
         IF EXISTS (SELECT FROM graph_kernel.revoked_keys AS k WHERE k.kid = NEW.kid) THEN
             RETURN NULL;
+        -- Each session that has keys holds them all.
+        ELSIF NOT graph_kernel.is_kid(NEW.kid) THEN
+            RAISE WARNING 'a revocation does not name a key: the row is left out';
+            RETURN NULL;
         END IF;
     ELSIF TG_OP = 'INSERT' AND TG_TABLE_NAME = 'policies' AND pg_has_role(current_user, extension_owner, 'USAGE') THEN
         IF NEW.policy::text::jsonb ->> 'pins' IS NOT NULL OR NEW.policy::text::jsonb ->> 'seeds' IS NOT NULL THEN

@@ -476,6 +476,24 @@ def test_no_operator_of_others_is_called(
         connection.execute("DROP SCHEMA others CASCADE")
 
 
+def test_no_table_of_a_stranger_is_taken(connection: psycopg.Connection[Any]) -> None:
+    connection.execute("CREATE ROLE py_stranger")
+    try:
+        with psycopg.connect() as careless:
+            careless.execute("ALTER TABLE public.memory_turn_edges OWNER TO py_stranger")
+            for options in ({}, {"words": "english"}):
+                with pytest.raises(GraphKernelError) as caught:
+                    sync.Database(careless).create_tables(**options)
+                assert caught.value.word == "TABLE_EXISTS" and "py_stranger" in str(caught.value)
+            # Who is a member of the owner, and no superuser, may have made it so.
+            careless.execute("CREATE ROLE py_member IN ROLE py_stranger")
+            careless.execute("SET LOCAL ROLE py_member")
+            sync.Database(careless).create_tables()
+            careless.rollback()
+    finally:
+        connection.execute("DROP ROLE py_stranger")
+
+
 def test_prompts_of_both_forms(connection: psycopg.Connection[Any], conversation: Conversation) -> None:
     for message in OPENAI:
         conversation.append(message)
@@ -751,6 +769,43 @@ def test_redacting(connection: psycopg.Connection[Any], embed: Callable[[str], l
         ).fetchone()
         assert row == ("x", 1.0)
         conversation.clear()
+
+
+@pytest.mark.parametrize(
+    ("call", "result"),
+    [
+        (
+            {"type": "local_shell_call", "id": "l1", "call_id": "c1", "status": "completed",
+             "action": {"type": "exec", "command": ["ls"], "env": {}}},
+            {"type": "local_shell_call_output", "id": "c1", "call_id": "c1", "output": "secret"},
+        ),
+        (
+            {"type": "shell_call", "id": "s1", "call_id": "c1", "action": {"commands": ["ls"]}, "status": "completed"},
+            {"type": "shell_call_output", "call_id": "c1", "output": [
+                {"stdout": "secret", "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}]},
+        ),
+        (
+            {"type": "apply_patch_call", "id": "a1", "call_id": "c1", "status": "completed",
+             "operation": {"type": "delete_file", "path": "x"}},
+            {"type": "apply_patch_call_output", "call_id": "c1", "output": "secret", "status": "completed"},
+        ),
+        (
+            {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "{}"}},
+            {"role": "function", "name": "f", "content": "secret"},
+        ),
+    ],
+)  # fmt: skip
+def test_a_redacted_result_stays_that_of_its_call(
+    connection: psycopg.Connection[Any], conversation: Conversation, call: dict[str, Any], result: dict[str, Any]
+) -> None:
+    conversation.append({"role": "user", "content": "What is there?"})
+    conversation.append(call)
+    (turn,) = conversation.append(result)
+    roles = [message["role"] for message in conversation.messages()["messages"]]
+    conversation.redact(turn)
+    sent = conversation.messages()["messages"]
+    assert [message["role"] for message in sent] == roles == ["user", "assistant", "tool"]
+    assert sent[2]["content"] == "[redacted]" and "secret" not in str(sent)
 
 
 def test_redacting_items(connection: psycopg.Connection[Any], conversation: Conversation) -> None:

@@ -139,10 +139,15 @@ def redacted_result(payload: Any, text: str) -> dict[str, Any] | None:
     role = payload.get("role") if isinstance(payload, dict) else None
     if role == "tool" and isinstance(payload.get("tool_call_id"), str):
         return {"role": role, "tool_call_id": payload["tool_call_id"], "content": text}
+    if role == "function" and isinstance(payload.get("name"), str):
+        return {"role": role, "name": payload["name"], "content": text}
     for key, call, said in (("content", "tool_use_id", "content"), ("output", "call_id", "output")):
         items = payload.get(key) if role in ("user", "tool") else None
         if isinstance(items, list) and len(items) == 1 and isinstance(items[0], dict):
-            kind, id = items[0].get("type"), items[0].get(call)
+            kind, id = str(items[0].get("type")), items[0].get(call)
+            # Those of shells, computers and patches have no text in the place of theirs.
+            if key == "output" and kind.endswith("_output") and kind != "custom_tool_call_output":
+                kind = "function_call_output"
             if kind in ("tool_result", "function_call_output", "custom_tool_call_output") and isinstance(id, str):
                 return {"role": role, key: [{"type": kind, call: id, said: text}]}
     return None

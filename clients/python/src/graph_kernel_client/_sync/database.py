@@ -103,6 +103,7 @@ class Database:
             schema = "" if self._schema is None else f" SCHEMA {escaped(self._schema)}"
             transaction.execute(f"CREATE EXTENSION IF NOT EXISTS graph_kernel{schema}")
             (found,) = transaction.fetch("SELECT pg_catalog.to_regclass('public.memory_turns') IS NOT NULL AS is_there")
+            transaction.refuse_tables_of_others("memory_turns", "memory_turn_edges")
             options = {} if words is None else {"words": words}
             create = "SELECT graph_kernel.create_tables(options => %s::jsonb)"
             if not found["is_there"]:
@@ -301,6 +302,34 @@ class Transaction:
                 hint="Write with what the table belongs to, or make tables with graph_kernel.create_tables.",
             )
         return escaped(bound["turns"]), escaped(bound["edges"])
+
+    def refuse_tables_of_others(self, *names: str) -> None:
+        """An error where a table of these names in the schema `public` is a stranger's, whose code each use would run.
+
+        It may be of this role, of one that it is a member of, of a superuser, or of the owner of the database or of the
+        extension.
+        """
+        others = self.fetch(
+            f"""SELECT r.relname AS name, o.rolname AS owner
+                  FROM pg_catalog.pg_class AS r
+                  JOIN pg_catalog.pg_namespace AS n ON n.oid {EQ} r.relnamespace AND n.nspname {EQ} 'public'
+                  JOIN pg_catalog.pg_roles AS o ON o.oid {EQ} r.relowner
+                  JOIN pg_catalog.pg_roles AS me ON me.rolname {EQ} current_user
+                  JOIN pg_catalog.pg_database AS d ON d.datname {EQ} pg_catalog.current_database()
+                  LEFT JOIN pg_catalog.pg_extension AS x ON x.extname {EQ} 'graph_kernel'
+                 WHERE r.relname {EQ} ANY (%s) AND NOT o.rolsuper AND NOT o.oid {EQ} me.oid
+                   AND NOT o.oid {EQ} d.datdba AND NOT coalesce(o.oid {EQ} x.extowner, false)
+                   AND (me.rolsuper OR NOT pg_catalog.pg_has_role(o.oid, 'USAGE'))
+                 ORDER BY r.relname""",
+            (list(names),),
+        )
+        for other in others:
+            raise GraphKernelError(
+                f"table public.{other['name']} already exists, and belongs to {other['owner']}",
+                sqlstate="42P07",
+                word="TABLE_EXISTS",
+                hint="Let nobody else make tables in the schema public, or bind tables of another schema.",
+            )
 
     def has_embeddings(self, turns: str) -> bool:
         """Whether the table, as `tables` gives it, has a column for embeddings."""

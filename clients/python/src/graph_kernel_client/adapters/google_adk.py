@@ -42,6 +42,7 @@ class GraphKernelSessionService(BaseSessionService):
     async def create_tables(self) -> None:
         """Makes the table of states, if it is not there; `Database.create_tables` makes those of turns."""
         async with self._database.transaction() as transaction:
+            await transaction.refuse_tables_of_others("adk_sessions")
             # A row without a session is of the user, one without a user of the application.
             await transaction.execute(
                 """CREATE TABLE IF NOT EXISTS public.adk_sessions (
