@@ -335,7 +335,9 @@ fn a_restore_over_rows_that_are_there_loses_none() {
     );
     let mut client = fill(
         "b",
-        r#"INSERT INTO graph_kernel.revoked_keys (kid) VALUES ('1-aaaaaaaaaaaaaaaa');
+        // Each session holds them all: what is no key's takes no room.
+        r#"INSERT INTO graph_kernel.revoked_keys (kid) SELECT repeat('x', 2000) || n FROM generate_series(1, 9) AS n;
+           INSERT INTO graph_kernel.revoked_keys (kid) VALUES ('1-aaaaaaaaaaaaaaaa'), ('1-AAAAAAAAAAAAAAAA');
            SELECT graph_policy_register('{"max_nodes": 7}', 'seven'),
                   graph_policy_register('{"max_nodes": 5}', 'taken')"#,
     );

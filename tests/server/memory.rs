@@ -104,7 +104,7 @@ fn no_call_holds_more_than_is_said() {
             Ok("malformed"),
         ),
         (TEXTS, 900_000, kept, Err("22023 NOT_ADMISSIBLE: malformed")),
-        (TEXTS, 1_100_000, kept, Err("54000 REQUEST_TOO_LARGE")),
+        (TEXTS, 1_100_000, kept, Err("22023 NOT_ADMISSIBLE: malformed")),
         (IDS, 1_000_000, filtered, Ok("0")),
         (IDS, 1_000_001, filtered, Err("54000 TOO_MANY_IDS")),
         (IDS, 1_000_001, slices, Err("54000 TOO_MANY_IDS")),
