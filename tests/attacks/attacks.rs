@@ -21,4 +21,5 @@ mod private_schema;
 mod roles;
 mod schemas;
 mod settings;
+mod stack;
 mod states;

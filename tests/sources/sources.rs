@@ -2,6 +2,7 @@
 //! what comes from the server as text is read in src/pg/text.rs alone, which checks or replaces.
 
 mod bodies;
+mod callbacks;
 mod hints;
 mod layers;
 mod lines;

@@ -52,7 +52,7 @@ pub unsafe fn check(node: *mut pg_sys::Node) -> Result<ExpressionFacts, Expressi
             folds: false,
         };
         let mut started = Walk { extension, found, has_json: false, refusal: None };
-        walk(node, (&raw mut started).cast());
+        visit(node, &mut started);
         started.found.makes_id &= !started.has_json;
         started
     };
@@ -62,24 +62,35 @@ pub unsafe fn check(node: *mut pg_sys::Node) -> Result<ExpressionFacts, Expressi
     }
 }
 
-#[pg_guard]
-unsafe extern "C-unwind" fn walk(node: *mut pg_sys::Node, context: *mut c_void) -> bool {
+/// Checks a node, with all below it; true ends the walk.
+///
+/// # Safety
+/// `node` is null or part of an analysed expression.
+unsafe fn visit(node: *mut pg_sys::Node, checked: &mut Walk) -> bool {
     if node.is_null() {
         return false;
     }
-    // SAFETY: `context` is the Walk that `check` has begun with; `node` is part of an analysed expression.
+    // SAFETY: guaranteed by the caller; what is called back gets the context that it expects.
     unsafe {
-        let Walk { found, refusal, has_json, .. } = &mut *context.cast::<Walk>();
-        *refusal = refusal_of(node, found).or_else(|| following_settings(node));
-        if refusal.is_some() || pg_sys::check_functions_in_node(node, Some(check_function), context)
+        let context = std::ptr::from_mut(checked).cast();
+        checked.refusal = refusal_of(node, &mut checked.found).or_else(|| following_settings(node));
+        if checked.refusal.is_some()
+            || pg_sys::check_functions_in_node(node, Some(check_function), context)
         {
             return true;
         }
-        found.is_exact &= is_exact(node);
-        *has_json |= is_json(node);
-        found.folds |= folds(node);
-        expression_tree_walker(node, walk, context)
+        checked.found.is_exact &= is_exact(node);
+        checked.has_json |= is_json(node);
+        checked.found.folds |= folds(node);
+        expression_tree_walker(node, walk, std::ptr::from_mut(checked).cast())
     }
+}
+
+/// The server's walkers call this for each node.
+#[pg_guard]
+unsafe extern "C-unwind" fn walk(node: *mut pg_sys::Node, context: *mut c_void) -> bool {
+    // SAFETY: `context` is the Walk of `visit`.
+    unsafe { visit(node, &mut *context.cast()) }
 }
 
 /// # Safety
@@ -130,20 +141,20 @@ unsafe fn folds(node: *mut pg_sys::Node) -> bool {
 /// Whether a column is below a node, or what stands for one.
 ///
 /// # Safety
-/// `node` is an analysed expression.
+/// `node` is null or an analysed expression.
 unsafe fn follows_column(node: *mut pg_sys::Node) -> bool {
     #[pg_guard]
-    unsafe extern "C-unwind" fn walk(node: *mut pg_sys::Node, context: *mut c_void) -> bool {
-        use pg_sys::NodeTag as Tag;
-        // SAFETY: a node of an analysed expression.
-        unsafe {
-            !node.is_null()
-                && (matches!((*node).type_, Tag::T_Var | Tag::T_CaseTestExpr)
-                    || expression_tree_walker(node, walk, context))
-        }
+    unsafe extern "C-unwind" fn walk_on(node: *mut pg_sys::Node, _context: *mut c_void) -> bool {
+        // SAFETY: a node of an analysed expression, or none.
+        unsafe { follows_column(node) }
     }
+    use pg_sys::NodeTag as Tag;
     // SAFETY: guaranteed by the caller; the walk takes no context.
-    unsafe { walk(node, std::ptr::null_mut()) }
+    unsafe {
+        !node.is_null()
+            && (matches!((*node).type_, Tag::T_Var | Tag::T_CaseTestExpr)
+                || expression_tree_walker(node, walk_on, std::ptr::null_mut()))
+    }
 }
 
 /// A function of this extension whose values never change.

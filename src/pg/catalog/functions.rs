@@ -190,12 +190,12 @@ pub unsafe fn walk_query(query: *mut pg_sys::Query, named: &mut QueryReferences)
                     walk_query((*entry).subquery, named);
                 }
                 pg_sys::RTEKind::RTE_FUNCTION => {
-                    walk((*entry).functions.cast(), std::ptr::from_mut(named).cast());
+                    visit((*entry).functions.cast(), named);
                 }
                 pg_sys::RTEKind::RTE_JOIN | pg_sys::RTEKind::RTE_RESULT => {}
                 #[cfg(feature = "pg18")]
                 pg_sys::RTEKind::RTE_GROUP => {
-                    walk((*entry).groupexprs.cast(), std::ptr::from_mut(named).cast());
+                    visit((*entry).groupexprs.cast(), named);
                 }
                 _ => named.is_other = true,
             }
@@ -211,32 +211,38 @@ pub unsafe fn walk_query(query: *mut pg_sys::Query, named: &mut QueryReferences)
             query.limitCount,
             query.returningList.cast(),
         ];
-        let context = std::ptr::from_mut(named).cast();
         parts.into_iter().for_each(|part| {
-            walk(part, context);
+            visit(part, named);
         });
     }
 }
 
-/// The server's walkers call this for each node; true ends the walk.
-#[pg_guard]
-unsafe extern "C-unwind" fn walk(node: *mut pg_sys::Node, context: *mut c_void) -> bool {
+/// Notes what a node refers to, with all below it; true ends the walk.
+///
+/// # Safety
+/// `node` is null or part of an analysed query.
+unsafe fn visit(node: *mut pg_sys::Node, named: &mut QueryReferences) -> bool {
     if node.is_null() {
         return false;
     }
-    // SAFETY: `context` is the QueryReferences that every walk here is begun with; a node of this tag is a Query.
+    // SAFETY: a node of this tag is a Query; what is called back gets the context that it expects.
     unsafe {
-        let named = &mut *context.cast::<QueryReferences>();
         named.has_foreign_values |= has_foreign_value(node);
         if (*node).type_ == pg_sys::NodeTag::T_Query {
-            walk_query(node.cast(), &mut *context.cast());
+            walk_query(node.cast(), named);
             return false;
         }
-        if pg_sys::check_functions_in_node(node, Some(note_function), context) {
-            return true;
-        }
-        expression_tree_walker(node, walk, context)
+        let context = std::ptr::from_mut(named).cast();
+        pg_sys::check_functions_in_node(node, Some(note_function), context)
+            || expression_tree_walker(node, walk, context)
     }
+}
+
+/// The server's walkers call this for each node.
+#[pg_guard]
+unsafe extern "C-unwind" fn walk(node: *mut pg_sys::Node, context: *mut c_void) -> bool {
+    // SAFETY: `context` is the QueryReferences of `visit`.
+    unsafe { visit(node, &mut *context.cast()) }
 }
 
 /// Whether a node is such a value or operator.
@@ -275,7 +281,7 @@ unsafe fn has_foreign_value(node: *mut pg_sys::Node) -> bool {
 
 #[pg_guard]
 unsafe extern "C-unwind" fn note_function(function: pg_sys::Oid, context: *mut c_void) -> bool {
-    // SAFETY: as in `walk`.
+    // SAFETY: as in `visit`.
     let named = unsafe { &mut *context.cast::<QueryReferences>() };
     let foreign = is_foreign(function);
     if foreign {

@@ -159,18 +159,28 @@ impl Cursor {
                 self.suspended = None;
                 let (calling, argument) = ((*suspended).calling, pg_sys::Datum::from(suspended));
                 pg_sys::UnregisterExprContextCallback(calling.0, Some(end_suspended), argument);
-                end_suspended(argument);
+                end(suspended);
             }
         }
         Ok(found)
     }
 }
 
+/// Where the query that calls the function ends before the statement.
 #[pg_guard]
 unsafe extern "C-unwind" fn end_suspended(suspended: pg_sys::Datum) {
-    // SAFETY: called once, with what `Cursor::open` has made.
+    // SAFETY: it is what `Cursor::open` has made, and not ended yet.
+    unsafe { end(suspended.cast_mut_ptr()) }
+}
+
+/// Ends a suspended statement.
+///
+/// # Safety
+/// It is what `Cursor::open` has made, and not ended yet.
+unsafe fn end(suspended: *mut Suspended) {
+    // SAFETY: guaranteed by the caller.
     unsafe {
-        let Suspended { execution, context, .. } = suspended.cast_mut_ptr::<Suspended>().read();
+        let Suspended { execution, context, .. } = suspended.read();
         execution.finish();
         context.delete();
     }
