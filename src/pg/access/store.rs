@@ -256,13 +256,14 @@ impl<'a> PgStore<'a> {
         match (left, longest) {
             (Some(_), _) => Ok((messages, left_out)),
             (None, (bytes, Some(id))) => {
-                let bytes = match bytes {
-                    usize::MAX => format!("more than {MAX_CONTENTS_BYTES}"),
-                    bytes => bytes.to_string(),
+                let has = match bytes {
+                    usize::MAX => {
+                        "whose payload is too long to be written out".to_owned()
+                    }
+                    bytes => format!("with {bytes} bytes of content and payload as JSON"),
                 };
                 Err(contents_too_long().hint(format!(
-                    "Use a smaller max_nodes or max_tokens. The longest turn read is {id}, with {bytes} bytes of \
-                     content and payload as JSON."
+                    "Use a smaller max_nodes or max_tokens. The longest turn read is {id}, {has}."
                 )))
             }
             (None, _) => Err(contents_too_long()),

@@ -147,10 +147,18 @@ impl TextType for JsonbText {
 /// The longest text that is made of a json or a jsonb, in bytes.
 pub const MAX_JSON_TEXT_BYTES: usize = 64 * 1024 * 1024;
 
+/// How many times its own size the text of a jsonb may be, beyond so many bytes: a number of 6 bytes may be written out
+/// in 131 072, and who stores some is not who writes them out.
+const MAX_GROWTH: usize = 16;
+const FREE_BYTES: usize = 1024 * 1024;
+
 fn too_long_as_text() -> SqlError {
     SqlError::new(
         PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
-        format!("jsonb is longer than {MAX_JSON_TEXT_BYTES} bytes as text"),
+        format!(
+            "jsonb is longer as text than {MAX_JSON_TEXT_BYTES} bytes, or than {MAX_GROWTH} times its size and \
+             {FREE_BYTES} bytes"
+        ),
     )
     .word(Word::ResultTooLong)
     .hint("Give a shorter document; a number such as 1e100000 is written out.")
@@ -177,7 +185,7 @@ impl StoredJsonb {
     }
 
     /// What `read` makes of its JSON text, whose bytes need not be UTF-8; `None` where that is too long, which is found
-    /// out without making it: a number of 6 bytes may be written out in 131 072.
+    /// out without making it.
     pub fn with_bytes<T>(self, read: impl FnOnce(&[u8]) -> T) -> Option<T> {
         (!self.is_too_long()).then(|| {
             // SAFETY: it is made of a jsonb, which is what jsonb_out takes; its result is a C string of this memory
@@ -198,6 +206,7 @@ impl StoredJsonb {
 
     fn is_too_long(self) -> bool {
         let (mut bytes, mut tokens) = (0, JsonbTokens::of(self));
+        let most = MAX_JSON_TEXT_BYTES.min(FREE_BYTES + MAX_GROWTH * tokens.size());
         while let Some((_, value)) = tokens.next() {
             // What commas add is not counted.
             bytes += value.map_or(1, |value| match value.type_ {
@@ -205,7 +214,7 @@ impl StoredJsonb {
                 pg_sys::jbvType::jbvNumeric => number_bytes(value),
                 _ => 4,
             });
-            if bytes > MAX_JSON_TEXT_BYTES {
+            if bytes > most {
                 return true;
             }
         }
@@ -259,6 +268,12 @@ impl JsonbTokens {
             let iterator = pg_sys::JsonbIteratorInit(root);
             JsonbTokens { stored, jsonb, iterator, value: std::mem::zeroed() }
         }
+    }
+
+    /// The size of the value, without compression.
+    fn size(&self) -> usize {
+        // SAFETY: a value that has been detoasted.
+        unsafe { pgrx::varlena::varsize_any(self.jsonb) }
     }
 
     /// The next one, with its value where it is a key or a value that has no tokens in it; `None` at the end.

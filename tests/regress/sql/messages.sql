@@ -72,6 +72,9 @@ BEGIN;
 UPDATE memory_turns SET payload = (SELECT jsonb_agg('1e131071'::jsonb) FROM generate_series(1, 9000)) WHERE id = turn(2);
 SELECT * FROM test_error('SELECT * FROM graph_messages(turn(2))');
 ROLLBACK;
+-- Nor is one many times as long as what is stored, which a reader would have to wait for.
+SELECT n, graph_message_text(message) AS text, graph_message_role(message) AS role
+FROM unnest('{5,20}'::int[]) AS n, LATERAL (SELECT jsonb_build_object('role', 'user', 'content', 'hi', 'n', jsonb_agg('1e131071'::jsonb)) FROM generate_series(1, n)) AS m (message);
 -- Control characters are escaped in JSON, where each is of six bytes.
 BEGIN;
 UPDATE memory_turns SET content_text = repeat(chr(1), 12000000) WHERE id = turn(2);
