@@ -257,9 +257,7 @@ impl<'a> PgStore<'a> {
             (Some(_), _) => Ok((messages, left_out)),
             (None, (bytes, Some(id))) => {
                 let has = match bytes {
-                    usize::MAX => {
-                        "whose payload is too long to be written out".to_owned()
-                    }
+                    usize::MAX => "whose payload is too long to be written out".to_owned(),
                     bytes => format!("with {bytes} bytes of content and payload as JSON"),
                 };
                 Err(contents_too_long().hint(format!(
