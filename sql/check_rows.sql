@@ -290,7 +290,7 @@ BEGIN
                 hint := CASE WHEN NOT ok AND hidden IS NULL THEN listed.command END;
                 IF hint IS NOT NULL AND is_replaceable THEN
                     hint := NULL;
-                    detail := detail || '; for a command, let who owns the tables and their schema run this';
+                    detail := detail || '; a command is given to a role that owns both the tables and their schema';
                 END IF;
                 -- Not in a comment behind the query.
                 IF hint IS NOT NULL AND check_name IN ('unknown_roles', 'unknown_edge_types') THEN

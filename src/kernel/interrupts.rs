@@ -101,7 +101,7 @@ impl<'a> Interrupts<'a> {
         self.text_pieces(text).for_each(|piece| target.push_str(piece));
     }
 
-    /// A text in pieces, after each of which interrupts are checked.
+    /// A text in pieces, before each of which interrupts are checked.
     pub(crate) fn text_pieces<'b>(&self, mut text: &'b str) -> impl Iterator<Item = &'b str> {
         std::iter::from_fn(move || {
             let (piece, rest) = text.split_at(text.ceil_char_boundary(CHECKED_BYTES));

@@ -860,6 +860,39 @@ fn a_content_is_sent_whose_payload_has_all_but_the_text() {
             }
         }
     }
+    // A link is no data; what a payload names as a tool's is what the tool says.
+    let called = json!([call]).to_string();
+    let named = json!({"role": "tool", "tool_call_id": "x"}).to_string();
+    let message = |role, content, payload| PromptMessage {
+        part: Part::Anchor,
+        role,
+        created_at: None,
+        content: Some(content),
+        payload: Some(payload),
+    };
+    let options = RenderOptions { open_calls: OpenCalls::Note };
+    let prompt = [
+        message(Role::Assistant, "[A link](https://example.org) to the clock.", called.as_str()),
+        message(Role::Assistant, "It is 12:05.", named.as_str()),
+    ];
+    let text = render(&prompt, &line(&prompt), ProviderFormat::OpenAi, options, &|| {}).unwrap();
+    let json: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(json["messages"][1]["content"], "[A link](https://example.org) to the clock.");
+    assert_eq!(json["messages"][2]["role"], "tool", "{text}");
+    assert_eq!(json["messages"][2]["content"], "It is 12:05.", "{text}");
+    for (role, content) in [
+        (Role::User, r#"{"tool_call_id": "x"}"#),
+        (Role::Assistant, r#"{"tool_call_id": "x"}"#),
+        (Role::Assistant, "<tool_call>{}</tool_call>"),
+    ] {
+        let payload = if content.starts_with('<') { called.as_str() } else { content };
+        let prompt = [message(role, content, payload)];
+        let text = render(&prompt, &[], ProviderFormat::OpenAi, options, &|| {}).unwrap();
+        assert!(
+            !text.contains("tool_call>") && !text.contains("tool_call_id\\"),
+            "{role:?} {text}"
+        );
+    }
     // A content that is the same as data is not sent twice.
     let payload = json!({"tool_calls": [call]}).to_string();
     let message = PromptMessage {

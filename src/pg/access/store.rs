@@ -258,7 +258,7 @@ impl<'a> PgStore<'a> {
             (None, (bytes, Some(id))) => {
                 let has = match bytes {
                     usize::MAX => "whose payload is too long to be written out".to_owned(),
-                    bytes => format!("with {bytes} bytes of content and payload as JSON"),
+                    bytes => format!("with {bytes} bytes of content and payload, or more as JSON"),
                 };
                 Err(contents_too_long().hint(format!(
                     "Use a smaller max_nodes or max_tokens. The longest turn read is {id}, {has}."

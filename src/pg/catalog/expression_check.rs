@@ -72,8 +72,8 @@ unsafe fn visit(node: *mut pg_sys::Node, checked: &mut Walk) -> bool {
     }
     // SAFETY: guaranteed by the caller; what is called back gets the context that it expects.
     unsafe {
-        let context = std::ptr::from_mut(checked).cast();
         checked.refusal = refusal_of(node, &mut checked.found).or_else(|| following_settings(node));
+        let context = std::ptr::from_mut(checked).cast();
         if checked.refusal.is_some()
             || pg_sys::check_functions_in_node(node, Some(check_function), context)
         {

@@ -149,7 +149,7 @@ pub const MAX_JSON_TEXT_BYTES: usize = 64 * 1024 * 1024;
 
 /// How many times its own size the text of a jsonb may be, beyond so many bytes: a number of 6 bytes may be written out
 /// in 131 072, and who stores some is not who writes them out.
-const MAX_GROWTH: usize = 16;
+const MAX_GROWTH: usize = 32;
 const FREE_BYTES: usize = 1024 * 1024;
 
 fn too_long_as_text() -> SqlError {

@@ -145,10 +145,15 @@ def redacted_result(payload: Any, text: str) -> dict[str, Any] | None:
         items = payload.get(key) if role in ("user", "tool") else None
         if isinstance(items, list) and len(items) == 1 and isinstance(items[0], dict):
             kind, id = str(items[0].get("type")), items[0].get(call)
-            # Those of shells, computers and patches have no text in the place of theirs.
+            if not isinstance(id, str):
+                return None
+            if kind in ("local_shell_call_output", "apply_patch_call_output"):
+                kept = {name: items[0][name] for name in ("id", "status") if isinstance(items[0].get(name), str)}
+                return {"role": role, key: [{"type": kind, **kept, call: id, said: text}]}
+            # Those of other tools of the provider's, such as computers, have no text in that place.
             if key == "output" and kind.endswith("_output") and kind != "custom_tool_call_output":
                 kind = "function_call_output"
-            if kind in ("tool_result", "function_call_output", "custom_tool_call_output") and isinstance(id, str):
+            if kind in ("tool_result", "function_call_output", "custom_tool_call_output"):
                 return {"role": role, key: [{"type": kind, call: id, said: text}]}
     return None
 

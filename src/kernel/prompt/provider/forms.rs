@@ -182,6 +182,13 @@ impl<'c> Reader<'c> {
         name.is_some_and(|name| role_name(name) == Role::Tool.name())
     }
 
+    /// Whether a payload says itself that it is a tool's message; what names a call alone may be anybody's.
+    pub(super) fn names_tool(&self, json: &JsonValue<'_>) -> bool {
+        let message = Fields::of(json).and_then(|object| message_of(object, false));
+        let role = message.and_then(|message| message.role.or(Fields(message.body).text("role")));
+        role.is_some_and(|role| role_name(role) == Role::Tool.name())
+    }
+
     /// What stands beside a message, with its name.
     pub(super) fn beside(&self, json: &JsonValue<'_>) -> Vec<Beside> {
         let Some(object) = Fields::of(json) else { return Vec::new() };

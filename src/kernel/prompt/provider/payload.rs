@@ -196,8 +196,11 @@ pub(super) fn blocks<'a>(
         }
         Block::Marked(..) | Block::Call(_) | Block::Result(_) => true,
     };
-    if let Some(content) = message.content.filter(|_| has_content) {
-        add_content(message.role, content, &mut read);
+    if let Some(content) = message.content.filter(|_| has_content)
+        && let Some(json) = payload
+        && !is_data(content, check_interrupts)
+    {
+        add_content(message.role, reader.names_tool(json), content, &mut read);
     }
     let beside = payload.map(|json| reader.beside(json)).unwrap_or_default();
     let is_read = read.iter().any(says);
@@ -222,14 +225,12 @@ pub(super) fn blocks<'a>(
 }
 
 /// Adds a turn's content to what its payload says, where that is all but the text: a result, or the assistant's calls.
-fn add_content<'a>(role: Role, content: &'a str, read: &mut Blocks<'a>) {
+fn add_content<'a>(role: Role, is_of_tool: bool, content: &'a str, read: &mut Blocks<'a>) {
     let is_tools = |by: Option<&str>| by.is_none_or(|by| role_name(by) == Role::Tool.name());
     let is_blank = |result: &CallResult<'_>| {
         result.text.trim().is_empty() && result.quoted.is_none() && is_tools(result.by)
     };
     let is_call = |block: &Block<'_>| matches!(block, Block::Call(_));
-    // A content that is data may say the calls again.
-    let is_data = content.trim_start().starts_with(['{', '[']);
     let is_silent = |block: &Block<'_>| match block {
         Block::Text(text) => text.trim().is_empty(),
         Block::Call(_) => true,
@@ -238,20 +239,28 @@ fn add_content<'a>(role: Role, content: &'a str, read: &mut Blocks<'a>) {
         Block::Marked(..) => false,
     };
     match (role, read.as_mut_slice()) {
-        (Role::Tool | Role::User, [Block::Result(result)]) if is_blank(result) => {
-            (result.text, result.is_blank) = (content.into(), false);
-        }
-        // They return nothing.
-        (Role::Assistant | Role::System, [Block::Result(result)]) if is_blank(result) => {
-            read.clear();
-        }
-        (Role::Assistant, blocks) if !is_data && blocks.iter().all(is_silent) => {
+        (_, [Block::Result(result)]) if is_blank(result) => match role {
+            // They return nothing, but where the payload names the tool: it is what they say.
+            Role::Assistant | Role::System if !is_of_tool => read.push(Block::Text(content.into())),
+            _ => (result.text, result.is_blank) = (content.into(), false),
+        },
+        (Role::Assistant, blocks) if blocks.iter().all(is_silent) => {
             if let Some(place) = blocks.iter().position(is_call) {
                 read.insert(place, Block::Text(content.into()));
             }
         }
         _ => {}
     }
+}
+
+/// Whether a content says in another form what its payload says: as JSON, or as models write calls.
+fn is_data(content: &str, check_interrupts: &dyn Fn()) -> bool {
+    let content = content.trim_start();
+    let is_json = || {
+        matches!(read(content, &mut { MAX_TEXT_VALUES }, check_interrupts), Err(_) | Ok(Some(_)))
+    };
+    content.starts_with(['{', '[']) && is_json()
+        || ["<tool_call", "<function"].iter().any(|tag| content.starts_with(tag))
 }
 
 /// Whether a payload is a string of JSON: so stands one that no jsonb can hold.

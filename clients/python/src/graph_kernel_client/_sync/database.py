@@ -96,6 +96,7 @@ class Database:
         Tables that are there stay as they are, but for columns that are asked for and not there. `words` is a
         configuration of PostgreSQL's text search, such as `english`: with it, texts are found by their words. To add it
         to tables that are there writes their turns anew, under a lock. `embeddings` adds a column for them.
+        Those of a role that this one has no reason to trust are an error, as each use would run its code.
         """
         with self.transaction() as transaction:
             # Of several at once one makes them.
@@ -328,7 +329,8 @@ class Transaction:
                 f"table public.{other['name']} already exists, and belongs to {other['owner']}",
                 sqlstate="42P07",
                 word="TABLE_EXISTS",
-                hint="Let nobody else make tables in the schema public, or bind tables of another schema.",
+                hint="If that role is trusted, call this as it or as a member of it, or make it the owner of the"
+                " database; else bind tables of another schema.",
             )
 
     def has_embeddings(self, turns: str) -> bool:

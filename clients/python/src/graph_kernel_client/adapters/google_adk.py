@@ -42,7 +42,6 @@ class GraphKernelSessionService(BaseSessionService):
     async def create_tables(self) -> None:
         """Makes the table of states, if it is not there; `Database.create_tables` makes those of turns."""
         async with self._database.transaction() as transaction:
-            await transaction.refuse_tables_of_others("adk_sessions")
             # A row without a session is of the user, one without a user of the application.
             await transaction.execute(
                 """CREATE TABLE IF NOT EXISTS public.adk_sessions (
@@ -54,6 +53,8 @@ class GraphKernelSessionService(BaseSessionService):
                        UNIQUE NULLS NOT DISTINCT (app_name, user_id, session_id)
                    )"""
             )
+            # Then, as another may have made it meanwhile.
+            await transaction.refuse_tables_of_others("adk_sessions")
             await transaction.execute(
                 "COMMENT ON TABLE public.adk_sessions IS 'states of sessions, users and applications of Google ADK'"
             )

@@ -70,9 +70,11 @@ def _without_files(stored: dict[str, Any]) -> dict[str, Any]:
     """A message without blocks that name a file of this machine, or an address of another kind than https: whoever may
     insert a turn can write such, and the application would send the provider what is there."""
     message = {key: _blocks(value) if key in _BLOCKS else value for key, value in stored.items()}
-    # Their blocks are stored too.
-    kwargs = {key: value for key, value in (stored.get("additional_kwargs") or {}).items() if key != "images"}
-    return {**message, "additional_kwargs": kwargs}
+    kwargs = stored.get("additional_kwargs")
+    if isinstance(kwargs, dict):
+        # The blocks of images are stored too.
+        message["additional_kwargs"] = {key: value for key, value in kwargs.items() if key != "images"}
+    return message
 
 
 # The keys of blocks in a message and in a block.
