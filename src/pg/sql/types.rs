@@ -206,7 +206,9 @@ impl StoredJsonb {
 
     fn is_too_long(self) -> bool {
         let (mut bytes, mut tokens) = (0, JsonbTokens::of(self));
-        let most = MAX_JSON_TEXT_BYTES.min(FREE_BYTES + MAX_GROWTH * tokens.size());
+        // SAFETY: it is a jsonb, whose size without compression this is.
+        let size = unsafe { pg_sys::toast_raw_datum_size(self.0) };
+        let most = MAX_JSON_TEXT_BYTES.min(FREE_BYTES + MAX_GROWTH * size);
         while let Some((_, value)) = tokens.next() {
             // What commas add is not counted.
             bytes += value.map_or(1, |value| match value.type_ {
@@ -268,12 +270,6 @@ impl JsonbTokens {
             let iterator = pg_sys::JsonbIteratorInit(root);
             JsonbTokens { stored, jsonb, iterator, value: std::mem::zeroed() }
         }
-    }
-
-    /// The size of the value, without compression.
-    fn size(&self) -> usize {
-        // SAFETY: a value that has been detoasted.
-        unsafe { pgrx::varlena::varsize_any(self.jsonb) }
     }
 
     /// The next one, with its value where it is a key or a value that has no tokens in it; `None` at the end.
