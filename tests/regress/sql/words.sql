@@ -28,6 +28,11 @@ SELECT c.* FROM unnest('{note apple,"banana\\backslash ''its''",cherry pie,fille
 CALL graph_kernel.refresh_words();
 SELECT turn_count, lexeme_count, (SELECT count(*) FROM graph_kernel.word_counts AS c WHERE c.turns = t.turns) AS lexemes FROM graph_kernel.word_totals AS t WHERE turns = 'worded.memory_turns'::regclass;
 SELECT c.* FROM unnest('{note apple,"banana\\backslash ''its''",cherry pie,filler3 w1 w2 w59,the,"",nowhere}'::text[]) AS q, worded.compared(q, true) AS c;
+-- Contents are counted as the JSON that they may become, in which a control character has six bytes.
+SAVEPOINT long;
+UPDATE worded.memory_turns SET content_text = 'durian ' || repeat(chr(1), CASE id WHEN turn(1) THEN 12000000 ELSE 1000000 END) WHERE id IN (turn(1), turn(2));
+SELECT turn_id = turn(2) AS is_shorter, length(content) FROM graph_search(NULL, 'durian', 5);
+ROLLBACK TO long;
 -- The configuration is the column's, whatever the session's is; and until the next count nothing that is written or
 -- analysed changes a score.
 CREATE TEMP TABLE counted AS SELECT turn_id, words FROM graph_search(NULL, 'noted apples and cherries', 1000);
