@@ -120,7 +120,7 @@ for adapter in "${adapters[@]}"; do
     tests 'its package' "$packages" "tests/adapters/test_$adapter.py"
     types "$adapter" "$packages"
     # They would serve the next run.
-    [[ -z ${CI:-} || $adapter == langchain ]] || rm -rf "$work/$packages" "$work/mypy-$adapter"
+    [[ -z ${CI:-} || $adapter == langchain ]] || rm -rf "$work/$packages" "$work/$packages.done" "$work/mypy-$adapter"
   fi
 done
 if [[ $(psql -At -c "SELECT count(*) FROM pg_available_extensions WHERE name = 'vector'") == 1 ]]; then
