@@ -730,6 +730,19 @@ fn a_result_whose_payload_has_no_text_is_the_content() {
         let format = ProviderFormat::OpenAi;
         let text = render(&prompt, &line(&prompt), format, options, &|| {}).unwrap();
         assert!(text.contains("It is 12:05.") && !text.contains("empty"), "{text}");
+        // A tool returns data.
+        let data = r#"{"hour": 12}"#;
+        let prompt = [
+            message(Role::Assistant, None, Some(call.as_str())),
+            message(Role::Tool, Some(data), Some(payload.as_str())),
+        ];
+        let text = render(&prompt, &line(&prompt), format, options, &|| {}).unwrap();
+        let json: Value = serde_json::from_str(&text).unwrap();
+        let sent = json["messages"].as_array().unwrap();
+        assert!(
+            sent.iter().any(|sent| sent["role"] == "tool" && sent["content"] == data),
+            "{text}"
+        );
     }
 }
 

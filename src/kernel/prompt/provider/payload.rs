@@ -198,7 +198,9 @@ pub(super) fn blocks<'a>(
     };
     if let Some(content) = message.content.filter(|_| has_content)
         && let Some(json) = payload
-        && !is_data(content, check_interrupts)
+        && (message.role == Role::Tool
+            || reader.names_tool(json)
+            || !is_data(content, check_interrupts))
     {
         add_content(message.role, reader.names_tool(json), content, &mut read);
     }
