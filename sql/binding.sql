@@ -42,6 +42,13 @@ CREATE FUNCTION graph_kernel.raising_row(graph text, place text) RETURNS TABLE (
 COMMENT ON FUNCTION graph_kernel.raising_row(text, text) IS
     'the first row for which a bound expression raises an error';
 
+-- pg_advisory_xact_lock takes the lock of any key for any role: this one is for those who may write the table.
+CREATE FUNCTION graph_kernel.advisory_xact_lock(of_table regclass, key integer) RETURNS void
+    AS 'MODULE_PATHNAME', 'advisory_xact_lock_wrapper'
+    LANGUAGE c STRICT SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION graph_kernel.advisory_xact_lock(regclass, integer) IS
+    'orders those who append to a table: a lock until the transaction ends, which its writers alone can take';
+
 -- The command that creates an index. On a partitioned table it cannot run beside writers, and a unique one must
 -- contain the partition key.
 CREATE FUNCTION graph_kernel.index_command(

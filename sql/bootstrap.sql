@@ -305,6 +305,12 @@ BEGIN
         RAISE EXCEPTION 'rows of %.% are changed by functions only', TG_TABLE_SCHEMA, TG_TABLE_NAME
             USING ERRCODE = 'insufficient_privilege', DETAIL = 'PRIVATE_TABLE';
     END IF;
+    -- Sessions read the others of these tables whole.
+    IF TG_TABLE_NAME <> 'policies' AND pg_relation_size(TG_RELID) > 16777216 THEN
+        RAISE EXCEPTION 'table %.% has more than 16 MiB', TG_TABLE_SCHEMA, TG_TABLE_NAME
+            USING ERRCODE = 'program_limit_exceeded', DETAIL = 'PRIVATE_TABLE',
+                  HINT = 'A superuser can insert more, such as a restore of his.';
+    END IF;
     IF TG_TABLE_NAME = 'binding' THEN
         NEW.graph := gen_random_uuid();
     ELSIF TG_TABLE_NAME = 'policies' THEN

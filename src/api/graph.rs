@@ -1,6 +1,7 @@
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 
+use crate::pg::advisory_lock;
 use crate::pg::error::OrRaise;
 use crate::pg::sql::call::FunctionCall;
 use crate::pg::sql::rows::MaterializedRows as TableIterator;
@@ -45,6 +46,11 @@ fn chosen_graph() -> Text {
 #[pg_extern(sql = false)]
 fn describe_graph(graph: TextArg) -> JsonbText {
     tables::graph_named(&graph).or_raise().into()
+}
+
+#[pg_extern(sql = false)]
+fn advisory_xact_lock(of_table: pg_sys::Oid, key: i32) {
+    advisory_lock::take(of_table, key).or_raise();
 }
 
 #[pg_extern(sql = false)]

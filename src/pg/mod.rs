@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 pub mod access;
+pub mod advisory_lock;
 pub mod catalog;
 pub mod environment;
 pub mod error;

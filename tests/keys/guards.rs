@@ -351,6 +351,32 @@ fn a_restore_over_rows_that_are_there_loses_none() {
     assert_eq!(text(&mut client, policies), "nine 9, seven 7, taken 5, 5, 7, 8, 9");
 }
 
+/// Sessions read some private tables whole: only a superuser can make them large.
+#[test]
+fn what_sessions_read_whole_is_bounded() {
+    let cluster = Cluster::start("");
+    let mut admin = cluster.client();
+    admin.batch_execute("CREATE ROLE extension_owner LOGIN; GRANT CREATE ON DATABASE postgres TO extension_owner").unwrap();
+    let mut owner = cluster.client_of("extension_owner", "postgres");
+    owner.batch_execute("CREATE EXTENSION graph_kernel").unwrap();
+    let revoke = "INSERT INTO graph_kernel.revoked_keys (kid) VALUES ('1-aaaaaaaaaaaaaaaa')";
+    owner.batch_execute(revoke).unwrap();
+    let fill = "INSERT INTO graph_kernel.revoked_keys (kid)
+        SELECT '1-' || lpad(to_hex(n), 16, '0') FROM generate_series(1, 300000) AS n";
+    admin
+        .batch_execute(&format!(
+            "ALTER TABLE graph_kernel.revoked_keys DISABLE TRIGGER USER; {fill};
+             ALTER TABLE graph_kernel.revoked_keys ENABLE ALWAYS TRIGGER guard"
+        ))
+        .unwrap();
+    let more = "INSERT INTO graph_kernel.revoked_keys (kid) VALUES ('1-cccccccccccccccc')";
+    let error = owner.batch_execute(more).unwrap_err();
+    let error = error.as_db_error().unwrap();
+    assert_eq!(error.code().code(), "54000", "{error:?}");
+    assert_eq!(error.detail(), Some("PRIVATE_TABLE"));
+    admin.batch_execute(more).unwrap();
+}
+
 /// A restore that disables triggers leaves the guards plain; graph_check says how to put them right.
 #[test]
 fn a_restore_without_triggers_is_put_right() {

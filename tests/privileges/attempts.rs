@@ -143,6 +143,10 @@ pub const CALLS: &[(&str, Option<&str>)] = &[
         "graph_kernel.add_word_counts(oid,integer,jsonb)",
         Some("SELECT graph_kernel.add_word_counts(1, 1, '{}')"),
     ),
+    (
+        "graph_kernel.advisory_xact_lock(regclass,integer)",
+        Some("SELECT graph_kernel.advisory_xact_lock('memory_turns', 1)"),
+    ),
     ("graph_kernel.announce_change()", None),
     (
         "graph_kernel.api_search(json,boolean)",

@@ -21,6 +21,7 @@ const INTERNAL: &[&str] = &[
     "require_text",
     "add_policy",
     "add_word_counts",
+    "advisory_xact_lock",
     "announce_change",
     "api_",
     "bind_recorder_table_for",

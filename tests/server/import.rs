@@ -1062,7 +1062,7 @@ fn import_measured(database: &Database, arguments: &[&str]) -> (Answer, u64) {
     (Answer::of(child.wait_with_output().unwrap()), peak)
 }
 
-/// Any role can hold the lock of an import.
+/// Whoever may write the table can hold the lock of an import.
 #[test]
 fn an_import_that_waits_says_for_whom() {
     let database = Database::with_tables("import_waits");
@@ -1072,13 +1072,10 @@ fn an_import_that_waits_says_for_whom() {
         "{\"id\":\"00000000-0000-4000-8000-000000000001\",\"role\":\"user\",\"content_text\":\"t\"}\n",
     );
     let mut holder = database.connect();
-    let pid: i32 = holder
-        .query_one(
-            "SELECT pg_backend_pid() FROM pg_advisory_lock(hashtextextended('default', 0))",
-            &[],
-        )
-        .unwrap()
-        .get(0);
+    let lock = "SELECT pg_backend_pid()
+        FROM graph_kernel.advisory_xact_lock('memory_turns', hashtext('default'))";
+    holder.batch_execute("BEGIN").unwrap();
+    let pid: i32 = holder.query_one(lock, &[]).unwrap().get(0);
     let mut child = graph_kernel(&database)
         .args(["import", "jsonl", &file])
         .stdout(Stdio::piped())
@@ -1089,16 +1086,12 @@ fn an_import_that_waits_says_for_whom() {
     let mut line = String::new();
     std::io::BufRead::read_line(&mut err, &mut line).unwrap();
     assert!(line.starts_with(&format!("waiting for process {pid} of role ")), "{line}");
-    holder.batch_execute("SELECT pg_advisory_unlock_all()").unwrap();
+    holder.batch_execute("ROLLBACK").unwrap();
     assert!(child.wait().unwrap().success());
     assert_eq!(number(&database, "SELECT count(*) FROM memory_turns"), 1);
 
     // A prepared transaction holds it without a process.
-    holder
-        .batch_execute(
-            "BEGIN; SELECT pg_advisory_xact_lock(hashtextextended('default', 0)); PREPARE TRANSACTION 'waits'",
-        )
-        .unwrap();
+    holder.batch_execute(&format!("BEGIN; {lock}; PREPARE TRANSACTION 'waits'")).unwrap();
     let mut child = graph_kernel(&database)
         .args(["import", "jsonl", &file])
         .stdout(Stdio::piped())

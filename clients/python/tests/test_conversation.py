@@ -247,16 +247,18 @@ def test_a_model_that_asks_the_same_database(connection: psycopg.Connection[Any]
     database.close()
 
 
-def test_whoever_holds_the_lock_of_a_session_stops_nobody_for_long(connection: psycopg.Connection[Any]) -> None:
-    """Whoever may connect can hold it. A shorter lock_timeout of the application stays."""
+def test_who_appends_to_a_session_stops_others_for_ten_seconds_at_most(connection: psycopg.Connection[Any]) -> None:
+    """A shorter lock_timeout of the application stays."""
     with psycopg.connect(autocommit=True, options="-c lock_timeout=100ms") as own:
         conversation = Conversation(own)
-        lock = "SELECT {}(hashtextextended(%s, 42))"
-        connection.execute(lock.format("pg_advisory_lock"), (conversation.session_id,))
-        with pytest.raises(GraphKernelError, match="holds the lock") as caught:
-            conversation.append({"role": "user", "content": "a"})
-        assert caught.value.sqlstate == "55P03"
-        connection.execute(lock.format("pg_advisory_unlock"), (conversation.session_id,))
+        with connection.transaction():
+            connection.execute(
+                "SELECT graph_kernel.advisory_xact_lock('public.memory_turns', hashtext(%s))",
+                (conversation.session_id,),
+            )
+            with pytest.raises(GraphKernelError, match="another transaction appends to session") as caught:
+                conversation.append({"role": "user", "content": "a"})
+            assert caught.value.sqlstate == "55P03"
         with own.transaction():
             conversation.append({"role": "user", "content": "a"})
             assert own.execute("SHOW lock_timeout").fetchone() == ("100ms",)

@@ -97,16 +97,17 @@ pub(super) const CONVERSATIONS: &str = "\
 /// Two imports of one conversation wait for each other, so that each sees what the other has stored. All lock in one
 /// order.
 pub(super) const LOCK: &str = "\
-    SELECT pg_advisory_xact_lock(k.key) \
-      FROM (SELECT DISTINCT hashtextextended(name, 0) AS key FROM unnest($1::text[]) AS name ORDER BY 1 OFFSET 0) AS k";
+    SELECT graph_kernel.advisory_xact_lock($2::bigint::oid, k.key) \
+      FROM (SELECT DISTINCT hashtext(name COLLATE \"C\") AS key FROM unnest($1::text[]) AS name \
+             ORDER BY 1 OFFSET 0) AS k";
 
-/// A process that holds such a lock, and its role. Any role may take it.
+/// A process that holds such a lock, and its role.
 pub(super) const LOCK_HOLDER: &str = "\
     SELECT a.pid, coalesce(a.usename::text, p.owner::text, ''), p.gid \
       FROM unnest($1::text[]) AS name \
-     CROSS JOIN LATERAL (SELECT hashtextextended(name, 0) AS key) AS k \
-      JOIN pg_locks AS l ON l.locktype = 'advisory' AND l.granted AND l.objsubid = 1 \
-       AND l.classid::bigint = (k.key >> 32) & 4294967295 AND l.objid::bigint = k.key & 4294967295 \
+     CROSS JOIN LATERAL (SELECT hashtext(name COLLATE \"C\") AS key) AS k \
+      JOIN pg_locks AS l ON l.locktype = 'advisory' AND l.granted AND l.objsubid = 3 \
+       AND l.classid = $2::bigint::oid AND l.objid::bigint = k.key::bigint & 4294967295 \
       JOIN pg_database AS d ON d.oid = l.database AND d.datname = current_database() \
       LEFT JOIN pg_stat_activity AS a ON a.pid = l.pid \
       LEFT JOIN pg_locks AS x ON x.virtualtransaction = l.virtualtransaction AND x.locktype = 'transactionid' \
@@ -172,6 +173,8 @@ const LINK: &str = "\
 pub(super) struct InsertStatements {
     /// The name of the graph.
     pub(super) graph: String,
+    /// The OID of the turns table.
+    pub(super) turns_oid: i64,
     /// Whether sessions are uuids.
     pub(super) has_uuid_sessions: bool,
     /// Fills in the ids of turns. Its parameters, as those of `link`, are format and account where ids are derived from
@@ -276,6 +279,7 @@ impl InsertStatements {
             edges: edges_statement.map(|edges| stages.named(&edges)),
             without_parent: stages.named(&without_parent),
             without_child: stages.named(&without_child),
+            turns_oid: oid_of(&graph, "turns"),
             graph: name,
         })
     }
@@ -402,6 +406,10 @@ const INDEX: &str = "\
                 WHERE a.attrelid = i.indrelid AND a.attname = ANY ($2::text[]) \
                   AND a.attnum = ANY ((i.indkey::int2[])[0:cardinality($2::text[]) - 1])))";
 
+fn oid_of(graph: &Value, part: &str) -> i64 {
+    graph[part]["oid"].as_i64().unwrap_or_default()
+}
+
 /// The tables of a graph.
 struct TargetTables<'a> {
     database: &'a mut Database,
@@ -412,7 +420,7 @@ struct TargetTables<'a> {
 impl TargetTables<'_> {
     /// The table, with its schema, quoted.
     fn name_of(&mut self, part: &str) -> Result<String, Failure> {
-        let oid = self.graph[part]["oid"].as_i64().unwrap_or_default();
+        let oid = oid_of(self.graph, part);
         self.database
             .query_one("SELECT $1::bigint::oid::regclass::text", &[(&oid, Type::INT8)])
             .map_err(|error| server_error(&error))
@@ -420,7 +428,7 @@ impl TargetTables<'_> {
     }
 
     fn lookup(&mut self, part: &str, name: &str) -> Result<Option<TargetColumn>, Failure> {
-        let oid = self.graph[part]["oid"].as_i64().unwrap_or_default();
+        let oid = oid_of(self.graph, part);
         let rows = self.database.query(COLUMN, &[(&oid, Type::INT8), (&name, Type::TEXT)])?;
         let Some(row) = rows.first() else { return Ok(None) };
         let (name, type_name, base_type) = (value(row, 0)?, value(row, 1)?, value(row, 2)?);
@@ -429,7 +437,7 @@ impl TargetTables<'_> {
 
     /// Whether an index of the table begins with the columns of these keys, so that it finds few rows.
     fn has_index(&mut self, part: &str, keys: &[&str]) -> Result<bool, Failure> {
-        let oid = self.graph[part]["oid"].as_i64().unwrap_or_default();
+        let oid = oid_of(self.graph, part);
         let columns = &self.graph[part]["columns"];
         let names: Vec<&str> =
             keys.iter().map(|key| columns[key].as_str().unwrap_or_default()).collect();

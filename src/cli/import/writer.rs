@@ -285,7 +285,8 @@ impl Writer {
                 .collect(),
             Ids::Given => vec![graph.clone()],
         };
-        let locks: Parameters = &[(&locks, Type::TEXT_ARRAY)];
+        let turns = &self.statements.turns_oid;
+        let locks: Parameters = &[(&locks, Type::TEXT_ARRAY), (turns, Type::INT8)];
         if let Some(holder) = database.query(LOCK_HOLDER, locks)?.first() {
             let (process, role): (Option<i32>, String) = (value(holder, 0)?, value(holder, 1)?);
             let prepared: Option<String> = value(holder, 2)?;

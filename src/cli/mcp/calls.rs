@@ -434,14 +434,14 @@ fn remember(lease: &Lease, given: &Given) -> Result<String, Failure> {
     }
     let stored = lease.transaction(Access::Write, |database, _| {
         let (turns, edges) = own_tables(database)?;
-        // Two that remember at a time do not follow the same turn. Whoever may connect can hold this lock.
+        // Two that remember at a time do not follow the same turn. Whoever may write the table can hold this lock.
         let most = "SELECT set_config('lock_timeout', '2s', true) \
                     WHERE current_setting('lock_timeout')::interval NOT BETWEEN '1ms' AND '2s'";
         database.rows(most, &[])?;
-        let lock = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))::text";
-        database.rows(lock, &[(&session, Type::TEXT)]).map_err(|error| match Fault::from(error) {
+        let lock = "SELECT graph_kernel.advisory_xact_lock($1::regclass, hashtext($2 COLLATE \"C\"))::text";
+        database.rows(lock, &[(&turns, Type::TEXT), (&session, Type::TEXT)]).map_err(|error| match Fault::from(error) {
             Fault { kind: FaultKind::Server(error), .. } if *error.code() == SqlState::LOCK_NOT_AVAILABLE => {
-                let message = "another session of the database holds the lock of this session's end; try again later";
+                let message = "another transaction appends to this session; try again later";
                 Fault::from(message.to_owned())
             }
             fault => fault,

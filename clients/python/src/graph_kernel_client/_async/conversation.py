@@ -105,7 +105,7 @@ class Conversation(Client):
                 if before is not None:
                     await before(transaction)
                 turns, edges = await transaction.tables()
-                await self._lock(transaction)
+                await transaction.lock(turns, self.session_id)
                 heads, edge_type = await self._current(transaction, turns, edges), self._edge_type
                 stored = await self._stored(transaction, turns, [part.turn_id for part in parts if part.turn_id])
                 for part, row in zip(parts, rows, strict=True):
@@ -366,8 +366,8 @@ class Conversation(Client):
 
     async def _remove(self, transaction: Transaction, turn_ids: set[uuid.UUID] | None) -> list[uuid.UUID] | None:
         """Deletes these turns of the session, or all, and returns where the conversation stands then."""
-        await self._lock(transaction)
         turns, edges = await transaction.tables()
+        await transaction.lock(turns, self.session_id)
         parameters = {
             "session": self.session_id,
             "turns": None if turn_ids is None else list(turn_ids),
@@ -477,10 +477,6 @@ class Conversation(Client):
         return GraphKernelError(
             f"not a turn of session {self.session_id}: {turn}", sqlstate="02000", word="ANCHOR_NOT_FOUND"
         )
-
-    async def _lock(self, transaction: Transaction) -> None:
-        """Waits for others that append to the session."""
-        await transaction.lock("pg_catalog.hashtextextended(%s::text, 42)", (self.session_id,))
 
     async def _stored(self, transaction: Transaction, turns: str, ids: list[uuid.UUID]) -> set[uuid.UUID]:
         rows = await transaction.fetch(f"SELECT id FROM {turns} WHERE id {EQ} ANY (%s)", (ids,)) if ids else []

@@ -103,7 +103,7 @@ class Conversation(Client):
                 if before is not None:
                     before(transaction)
                 turns, edges = transaction.tables()
-                self._lock(transaction)
+                transaction.lock(turns, self.session_id)
                 heads, edge_type = self._current(transaction, turns, edges), self._edge_type
                 stored = self._stored(transaction, turns, [part.turn_id for part in parts if part.turn_id])
                 for part, row in zip(parts, rows, strict=True):
@@ -362,8 +362,8 @@ class Conversation(Client):
 
     def _remove(self, transaction: Transaction, turn_ids: set[uuid.UUID] | None) -> list[uuid.UUID] | None:
         """Deletes these turns of the session, or all, and returns where the conversation stands then."""
-        self._lock(transaction)
         turns, edges = transaction.tables()
+        transaction.lock(turns, self.session_id)
         parameters = {
             "session": self.session_id,
             "turns": None if turn_ids is None else list(turn_ids),
@@ -473,10 +473,6 @@ class Conversation(Client):
         return GraphKernelError(
             f"not a turn of session {self.session_id}: {turn}", sqlstate="02000", word="ANCHOR_NOT_FOUND"
         )
-
-    def _lock(self, transaction: Transaction) -> None:
-        """Waits for others that append to the session."""
-        transaction.lock("pg_catalog.hashtextextended(%s::text, 42)", (self.session_id,))
 
     def _stored(self, transaction: Transaction, turns: str, ids: list[uuid.UUID]) -> set[uuid.UUID]:
         rows = transaction.fetch(f"SELECT id FROM {turns} WHERE id {EQ} ANY (%s)", (ids,)) if ids else []

@@ -32,6 +32,9 @@ _locks: WeakKeyDictionary[psycopg.Connection[Any], threading.Lock] = WeakKeyDict
 # The databases in whose transactions the caller is.
 _entered: ContextVar[tuple[Database, ...]] = ContextVar("_entered", default=())
 
+# How often tables are made, where others make them at the same time.
+_ATTEMPTS = 3
+
 Source = Union[str, psycopg.Connection[Any], Pool]
 Parameters = Union[Sequence[Any], Mapping[str, Any]]
 
@@ -98,26 +101,34 @@ class Database:
         to tables that are there writes their turns anew, under a lock. `embeddings` adds a column for them.
         Those of a role that this one has no reason to trust are an error, as each use would run its code.
         """
-        with self.transaction() as transaction:
-            # Of several at once one makes them.
-            transaction.lock("7163384, 1")
-            schema = "" if self._schema is None else f" SCHEMA {escaped(self._schema)}"
-            transaction.execute(f"CREATE EXTENSION IF NOT EXISTS graph_kernel{schema}")
-            (found,) = transaction.fetch("SELECT pg_catalog.to_regclass('public.memory_turns') IS NOT NULL AS is_there")
-            transaction.refuse_tables_of_others("memory_turns", "memory_turn_edges")
-            options = {} if words is None else {"words": words}
-            create = "SELECT graph_kernel.create_tables(options => %s::jsonb)"
-            if not found["is_there"]:
-                transaction.execute(create, (json.dumps(options),))
-            elif words is not None:
-                # The server says whether it is a configuration, before it says that the tables are there.
-                try:
-                    with transaction.connection.transaction():
-                        transaction.execute(create, (json.dumps(options),))
-                except psycopg.errors.DuplicateTable:
-                    _add_words(transaction, words)
-            if embeddings:
-                transaction.execute("ALTER TABLE public.memory_turns ADD COLUMN IF NOT EXISTS embedding real[]")
+        for attempt in range(_ATTEMPTS):
+            try:
+                with self.transaction() as transaction:
+                    self._make_tables(transaction, words, embeddings)
+                return
+            except GraphKernelError as error:
+                # Another one has made them meanwhile, or the error comes again.
+                if error.sqlstate not in ("23505", "42710", "42P07", "42701") or attempt + 1 == _ATTEMPTS:
+                    raise
+
+    def _make_tables(self, transaction: Transaction, words: str | None, embeddings: bool) -> None:
+        schema = "" if self._schema is None else f" SCHEMA {escaped(self._schema)}"
+        transaction.execute(f"CREATE EXTENSION IF NOT EXISTS graph_kernel{schema}")
+        (found,) = transaction.fetch("SELECT pg_catalog.to_regclass('public.memory_turns') IS NOT NULL AS is_there")
+        transaction.refuse_tables_of_others("memory_turns", "memory_turn_edges")
+        options = {} if words is None else {"words": words}
+        create = "SELECT graph_kernel.create_tables(options => %s::jsonb)"
+        if not found["is_there"]:
+            transaction.execute(create, (json.dumps(options),))
+        elif words is not None:
+            # The server says whether it is a configuration, before it says that the tables are there.
+            try:
+                with transaction.connection.transaction():
+                    transaction.execute(create, (json.dumps(options),))
+            except psycopg.errors.DuplicateTable:
+                _add_words(transaction, words)
+        if embeddings:
+            transaction.execute("ALTER TABLE public.memory_turns ADD COLUMN IF NOT EXISTS embedding real[]")
 
     def fetch(self, query: str, parameters: Parameters = ()) -> list[DictRow]:
         """The rows of one statement that returns some. `{gk}` in it is the schema of the extension, with its dot."""
@@ -252,22 +263,22 @@ class Transaction:
         with psycopg.Cursor(self.connection) as cursor:
             cursor.execute(statement, parameters, prepare=False)
 
-    def lock(self, key: str, parameters: Parameters = ()) -> None:
-        """Takes an advisory lock until the end. It waits ten seconds at most: whoever may connect can hold one."""
+    def lock(self, turns: str, session: str) -> None:
+        """Waits for others that append to this session, at most ten seconds, and keeps them waiting until the end."""
         try:
             # The columns are computed in their order. A failure takes the setting back with the transaction.
             self.execute(
-                f"""SELECT pg_catalog.set_config('lock_timeout', s.most, true),
-                           pg_catalog.pg_advisory_xact_lock({key}),
-                           pg_catalog.set_config('lock_timeout', s.value, true)
-                    FROM (SELECT value, CASE WHEN value::pg_catalog.interval BETWEEN '1ms' AND '10s' THEN value
-                                             ELSE '10s' END AS most
-                          FROM pg_catalog.current_setting('lock_timeout') AS value OFFSET 0) AS s""",
-                parameters,
+                """SELECT pg_catalog.set_config('lock_timeout', s.most, true),
+                          graph_kernel.advisory_xact_lock(%s::pg_catalog.regclass, pg_catalog.hashtext(%s COLLATE "C")),
+                          pg_catalog.set_config('lock_timeout', s.value, true)
+                     FROM (SELECT value, CASE WHEN value::pg_catalog.interval BETWEEN '1ms' AND '10s' THEN value
+                                              ELSE '10s' END AS most
+                           FROM pg_catalog.current_setting('lock_timeout') AS value OFFSET 0) AS s""",
+                (unescaped(turns), session),
             )
         except psycopg.errors.LockNotAvailable as error:
             raise GraphKernelError(
-                "another session of the database holds the lock that this waits for",
+                f"another transaction appends to session {session}",
                 sqlstate=error.sqlstate,
                 hint="Call it again; pg_locks shows who holds an advisory lock.",
             ) from error
