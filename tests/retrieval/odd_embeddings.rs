@@ -12,8 +12,17 @@ fn what_cannot_be_compared_counts_as_no_embedding() {
     let query = format!("'{{1,1}}', '{ANCHOR}', limit_count => 169");
     assert_eq!(search(&mut client, &query).len(), 169);
     assert_eq!(reason(&mut client, &query), "ok!");
-    for odd in ["NULL", "'{0,0}'", "'{1,NULL}'", "'{NaN,1}'", "'{Infinity,1}'", "'{{1,0}}'", "'{}'"]
-    {
+    for odd in [
+        "NULL",
+        "'{0,0}'",
+        "'{1,NULL}'",
+        "'{NaN,1}'",
+        "'{Infinity,1}'",
+        "'{{1,0}}'",
+        "'{}'",
+        "'{1}'",
+        "'{1,2,3}'",
+    ] {
         client
             .batch_execute(&format!(
                 "{SMALL}; UPDATE memory_turns SET embedding = {odd} WHERE id = '{ANCHOR}'"
@@ -30,20 +39,27 @@ fn what_cannot_be_compared_counts_as_no_embedding() {
 }
 
 #[test]
-fn other_dimensions_are_an_error_that_names_the_turn() {
+fn other_dimensions_are_an_error_where_all_are_so() {
     let database = database("dimensions", "real[]");
     let mut client = database.connect();
-    client
-        .batch_execute(&format!(
-            "{SMALL}; UPDATE memory_turns SET embedding = '{{1,2,3}}' WHERE id = '{ANCHOR}'"
-        ))
-        .unwrap();
-    for call in [
+    client.batch_execute("UPDATE memory_turns SET embedding = '{1,2,3}'").unwrap();
+    let calls = [
         format!("SELECT graph_search_slice('{{1,1}}', '{ANCHOR}')"),
         "SELECT graph_search('{1,1}')".to_owned(),
         "SELECT graph_anchor(query_embedding => '{1,1}')".to_owned(),
-    ] {
-        assert_eq!(refusal(&mut client, &call), ("22023".into(), "EMBEDDING_DIMENSIONS".into()));
+        "SELECT graph_recall('{1,1}')".to_owned(),
+    ];
+    for call in &calls {
+        assert_eq!(refusal(&mut client, call), ("22023".into(), "EMBEDDING_DIMENSIONS".into()));
+    }
+    // One of the query's is enough: who stores another keeps nobody from searching.
+    client
+        .batch_execute(&format!(
+            "UPDATE memory_turns SET embedding = '{{1,0}}' WHERE id = '{ANCHOR}'"
+        ))
+        .unwrap();
+    for call in &calls {
+        assert!(!client.query(call, &[]).unwrap().is_empty(), "{call}");
     }
 }
 
@@ -85,6 +101,8 @@ fn pgvectors_own_odd_values() {
     client
         .batch_execute(&format!("UPDATE memory_turns SET embedding = '[1]' WHERE id = '{ANCHOR}'"))
         .unwrap();
-    let call = format!("SELECT graph_search_slice('{{1,1}}', '{ANCHOR}')");
-    assert_eq!(refusal(&mut client, &call), ("22023".into(), "EMBEDDING_DIMENSIONS".into()));
+    assert_eq!(search(&mut client, &query).len(), 168);
+    let global =
+        client.query("SELECT FROM graph_search('{1,1}', limit_count => 1000)", &[]).unwrap();
+    assert_eq!(global.len(), 199);
 }

@@ -384,21 +384,26 @@ impl<'a> Searcher<'a> {
         query: &QueryEmbedding,
         mut sink: impl FnMut(TurnId, Option<f32>),
     ) -> Result<(), SqlError> {
-        let mut odd = None;
+        let (mut odd, mut are_some_alike) = (None, false);
         self.ask(statement, arguments, |row| {
             let Some(id) = row.id(0) else { return ControlFlow::Continue(()) };
-            match row.floats(1, |stored| stored.map_or(Ok(None), |s| query.similarity(s))) {
-                Ok(similarity) => {
-                    sink(id, similarity);
-                    ControlFlow::Continue(())
+            let compared = row.floats(1, |stored| stored.map(|stored| query.similarity(stored)));
+            let similarity = match compared {
+                Some(Ok(similarity)) => {
+                    are_some_alike = true;
+                    similarity
                 }
-                Err(dimensions) => {
-                    odd = Some((id, dimensions));
-                    ControlFlow::Break(())
+                // A few of them are somebody's mistake, which must not end the searches of others.
+                Some(Err(dimensions)) => {
+                    odd = odd.or(Some((id, dimensions)));
+                    None
                 }
-            }
+                None => None,
+            };
+            sink(id, similarity);
+            ControlFlow::Continue(())
         })?;
-        match odd {
+        match odd.filter(|_| !are_some_alike) {
             None => Ok(()),
             Some((id, OtherDimensions { stored, query })) => Err(SqlError::new(
                 PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,

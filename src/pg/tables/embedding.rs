@@ -25,7 +25,7 @@ pub struct EmbeddingColumn {
     pub expression: String,
     /// What similarity is computed from.
     pub distance: Distance,
-    /// How an index is asked; `None` for `real[]`, which no index serves.
+    /// How an index is asked; `None` where none can serve: of `real[]`, and of vectors of any dimensions.
     pub indexed: Option<Indexed>,
     dimensions: Option<usize>,
     table: String,
@@ -105,7 +105,9 @@ impl EmbeddingColumn {
             };
             let base_type = stored.base_type;
             let indexed = Indexed { base_type, type_name, operator };
-            (format!("{column}::pg_catalog.float4[]"), Some(indexed))
+            // pgvector's operators compare none of other dimensions, and no index is over a column of any.
+            let indexed = (stored.modifier >= 0).then_some(indexed);
+            (format!("{column}::pg_catalog.float4[]"), indexed)
         };
         Ok(EmbeddingColumn {
             number: stored.number,
