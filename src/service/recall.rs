@@ -1,6 +1,5 @@
 //! A question answered in one call: what a search finds, and what was said around it.
 
-use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use kernel::graph::turn::{Turn, TurnId};
@@ -14,7 +13,7 @@ use super::export::export_text;
 use super::reader::GraphReader;
 use super::search::{Question, notice_too_long};
 use super::slices::ReadSlice;
-use crate::pg::access::store::Message;
+use crate::pg::access::store::{FittingTexts, Message};
 use crate::pg::error::{SqlError, Word};
 
 /// A turn of the answer.
@@ -62,7 +61,7 @@ pub fn recall(
     let reader = GraphReader::for_policy(policy)?;
     let question = Question::new(embedding, text, MIN_LIST as i32, filter)?;
     let mut found = question.hits(&reader)?.found;
-    let mut all_left_out = BTreeSet::new();
+    let mut texts = FittingTexts::default();
     loop {
         let seeds = found.iter().map(|hit| (hit.id, hit.strength));
         let seeded = policy.with_seeds(seeds).ok_or_else(|| {
@@ -70,26 +69,25 @@ pub fn recall(
                 .hint("Give 'recall', 'chat', or a policy with \"version\": \"slice_policy_v2\".")
         })?;
         let Some(at) = anchor.or(found.first().map(|hit| hit.id)) else {
-            notice_too_long(all_left_out.iter());
+            notice_too_long(texts.left_out.iter());
             reader.check_settled()?;
             return Ok(None);
         };
         let taken = ReadSlice::with_times_by(reader.clone(), at, &seeded)?;
-        let (messages, left_out) = taken.messages_that_fit()?;
-        if anchor.is_some_and(|anchor| left_out.contains(&anchor)) {
+        taken.read_what_fits(&mut texts)?;
+        if anchor.is_some_and(|anchor| texts.left_out.contains(&anchor)) {
             // It was not found, but asked for.
             taken.messages()?;
         }
         let before = found.len();
-        found.retain(|hit| !left_out.contains(&hit.id));
-        all_left_out.extend(left_out);
+        found.retain(|hit| !texts.left_out.contains(&hit.id));
         if found.len() < before {
             // A hit that cannot be shown recalls nothing.
             continue;
         }
         taken.reader.check_settled()?;
-        notice_too_long(all_left_out.iter());
-        let turns = messages.into_iter().map(|(selected, message)| {
+        notice_too_long(texts.left_out.iter());
+        let turns = taken.messages_of(texts)?.into_iter().map(|(selected, message)| {
             let id = selected.turn.id;
             Recalled {
                 turn: Rc::clone(&selected.turn),

@@ -20,9 +20,9 @@ use super::explain::explanation;
 use super::export::{Signer, export_text};
 use super::limits::{limits, slices_ahead};
 use super::reader::GraphReader;
-use crate::pg::access::store::Message;
 #[allow(unused_imports)] // for the documentation
 use crate::pg::access::store::PgStore;
+use crate::pg::access::store::{FittingTexts, Message};
 use crate::pg::error::{SqlError, Word};
 use crate::pg::guc;
 use crate::pg::interrupts::check_interrupts;
@@ -100,25 +100,35 @@ impl<'a> ReadSlice<'a> {
         paired.collect()
     }
 
-    /// As [`ReadSlice::messages`], of as many turns as their texts fit, those selected first, and which do not.
+    /// Reads what a model is shown of as many turns as their texts fit, those selected first before others, and what
+    /// was read for another slice of the question before these.
     ///
     /// # Errors
-    /// As [`PgStore::messages_that_fit`]; XX000 where a turn is hidden by then.
-    pub fn messages_that_fit(&self) -> Result<FittingMessages<'_>, SqlError> {
+    /// As [`PgStore::read_what_fits`].
+    pub fn read_what_fits(&self, texts: &mut FittingTexts) -> Result<(), SqlError> {
         let mut selected: Vec<&SelectedTurn> = self.slice.turns.iter().collect();
         selected.sort_unstable_by_key(|turn| turn.selection_order);
         let ids: Vec<TurnId> = selected.iter().map(|turn| turn.turn.id).collect();
-        let (mut read, left_out) =
-            self.reader.ask(Needs::default(), |store| store.messages_that_fit(&ids))?;
-        let mut fitting = Vec::with_capacity(read.len());
+        self.reader.ask(Needs::default(), |store| store.read_what_fits(&ids, texts))
+    }
+
+    /// As [`ReadSlice::messages`], with what [`ReadSlice::read_what_fits`] has read.
+    ///
+    /// # Errors
+    /// XX000 where a turn was hidden by then.
+    pub fn messages_of(
+        &self,
+        mut texts: FittingTexts,
+    ) -> Result<Vec<(&SelectedTurn, Message)>, SqlError> {
+        let mut fitting = Vec::with_capacity(self.slice.turns.len());
         for turn in messages(&self.slice, self.policy, &check_interrupts) {
-            match read.remove(&turn.turn.id) {
+            match texts.take(turn.turn.id) {
                 Some(message) => fitting.push((turn, message)),
-                None if left_out.contains(&turn.turn.id) => {}
+                None if texts.left_out.contains(&turn.turn.id) => {}
                 None => return Err(SliceError::<SqlError>::Inconsistent(turn.turn.id).into()),
             }
         }
-        Ok((fitting, left_out))
+        Ok(fitting)
     }
 
     /// A picture of it.
@@ -206,9 +216,6 @@ impl<'a> ReadSlice<'a> {
         Signer::new(&self.reader, self.policy)
     }
 }
-
-/// Turns of a slice with what a model is shown of them, and those whose texts do not fit.
-pub type FittingMessages<'s> = (Vec<(&'s SelectedTurn, Message)>, Vec<TurnId>);
 
 /// Says which pins are not in a slice, though they exist; whether there are any.
 fn notice_left_out(slice: &Slice) -> bool {

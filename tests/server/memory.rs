@@ -280,6 +280,44 @@ fn what_cannot_be_shown_is_left_out_of_what_is_found() {
     }
 }
 
+/// A recall that leaves out one hit after the other takes as many slices, and reads each text once.
+#[test]
+fn a_recall_reads_no_text_twice() {
+    let database = Database::with_tables("memory_once");
+    let mut client = database.connect();
+    let best = "00000000-0000-4000-8000-000000000001";
+    client
+        .batch_execute(&format!(
+            "ALTER TABLE memory_turns ADD COLUMN words tsvector
+                 GENERATED ALWAYS AS (to_tsvector('english'::regconfig, left(content_text, 1000))) STORED;
+             INSERT INTO memory_turns (id, content_text, token_count)
+             VALUES ('{best}', repeat('banana ', 10) || repeat(' ', 40000000), 10);
+             INSERT INTO memory_turns (id, content_text, token_count)
+             SELECT ('00000000-0000-4000-8000-00000000001' || n)::uuid, 'beside', 10 FROM generate_series(1, 4) AS n;
+             INSERT INTO memory_turn_edges (parent_turn_id, child_turn_id)
+             SELECT '{best}', ('00000000-0000-4000-8000-00000000001' || n)::uuid FROM generate_series(1, 4) AS n;
+             INSERT INTO memory_turns (id, content_text, token_count)
+             SELECT gen_random_uuid(), 'banana' || repeat(' ', 30000000), 3900 FROM generate_series(1, 8)"
+        ))
+        .unwrap();
+    // How many pieces of long texts are read.
+    let mut pieces = |statement: &str, expected: &str| {
+        let read = "SELECT coalesce(s.idx_tup_fetch, 0)::text FROM pg_stat_xact_all_tables AS s
+             JOIN pg_class AS c ON c.reltoastrelid = s.relid WHERE c.oid = 'memory_turns'::regclass";
+        client.batch_execute("BEGIN").unwrap();
+        let before: u32 = answer(&mut client, read).unwrap().parse().unwrap();
+        assert_eq!(answer(&mut client, statement).as_deref(), Ok(expected));
+        let after: u32 = answer(&mut client, read).unwrap().parse().unwrap();
+        client.batch_execute("COMMIT").unwrap();
+        after - before
+    };
+    let best = format!("SELECT length(content_text)::text FROM memory_turns WHERE id = '{best}'");
+    let once = pieces(&best, "40000070");
+    let recall = pieces("SELECT count(*)::text FROM graph_recall(NULL::real[], 'banana')", "5");
+    // What does not fit beside it is not read at all.
+    assert!(once > 100 && recall == once, "{recall} of {once}");
+}
+
 /// A payload is hashed as text: nothing is built of the values in it.
 #[test]
 fn payloads_of_many_values_are_hashed_in_little_memory() {

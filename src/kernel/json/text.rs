@@ -211,7 +211,8 @@ impl JsonbWriter<'_> {
             number.strip_prefix('-').map_or((false, number), |rest| (true, rest));
         let (mantissa, exponent) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
         let (integer, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-        let exponent = exponent.parse().ok().filter(|e: &i64| e.abs() < i64::from(i32::MAX / 2))?;
+        let most = i64::from(i32::MAX / 2);
+        let exponent = exponent.parse().ok().filter(|e: &i64| (1 - most..most).contains(e))?;
         let digits = [integer, fraction].concat();
         let leading = digits.bytes().take_while(|digit| *digit == b'0').count();
         let is_zero = leading == digits.len();
@@ -268,7 +269,8 @@ mod tests {
             assert_eq!(jsonb_text(json, usize::MAX, &|| {}).as_deref(), Some(text), "{json}");
             assert_eq!(jsonb_text(text, usize::MAX, &|| {}).as_deref(), Some(text), "{json}");
         }
-        for json in ["", "[1", "1e131072", "1e-16384", "1e99999999999999999999"] {
+        let least = format!("1e{}", i64::MIN);
+        for json in ["", "[1", "1e131072", "1e-16384", "1e99999999999999999999", &least] {
             assert_eq!(jsonb_text(json, usize::MAX, &|| {}), None, "{json}");
         }
         let longest = jsonb_text("1e131071", usize::MAX, &|| {}).unwrap();

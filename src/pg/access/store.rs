@@ -1,6 +1,6 @@
 //! The graph store over SQL: each statement reads for a whole batch.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::ControlFlow;
 
 use kernel::graph::edge::EdgeType;
@@ -186,28 +186,33 @@ impl<'a> PgStore<'a> {
     /// 54000 when contents and payloads are longer than [`MAX_CONTENTS_BYTES`] together; 55000 when the role changed.
     /// The caller needs SELECT on the columns of the content and the payload.
     pub fn messages(&self, ids: &[TurnId]) -> Result<HashMap<TurnId, Message>, SqlError> {
-        self.read_messages(ids, true).map(|(messages, _)| messages)
+        let mut texts = FittingTexts::default();
+        self.read_messages(ids, true, &mut texts)?;
+        Ok(texts.read.into_iter().map(|(id, (message, _))| (id, message)).collect())
     }
 
-    /// As [`PgStore::messages`], of as many as fit in [`MAX_CONTENTS_BYTES`], the first ones first, and which do not.
+    /// As [`PgStore::messages`], of as many as fit in [`MAX_CONTENTS_BYTES`]: first what was read of them before, then
+    /// the first ones. What did not fit before is left out.
     ///
     /// # Errors
     /// As [`PgStore::messages`], but not when they are too long.
-    pub fn messages_that_fit(
-        &self,
-        ids: &[TurnId],
-    ) -> Result<(HashMap<TurnId, Message>, Vec<TurnId>), SqlError> {
-        self.read_messages(ids, false)
+    pub fn read_what_fits(&self, ids: &[TurnId], texts: &mut FittingTexts) -> Result<(), SqlError> {
+        let wanted: HashSet<TurnId> = ids.iter().copied().collect();
+        texts.read.retain(|id, _| wanted.contains(id));
+        let is_new = |id: &TurnId| !texts.read.contains_key(id) && !texts.left_out.contains(id);
+        let new: Vec<TurnId> = ids.iter().copied().filter(is_new).collect();
+        self.read_messages(&new, false, texts)
     }
 
+    /// Adds what is read of these turns.
     fn read_messages(
         &self,
         ids: &[TurnId],
         is_whole: bool,
-    ) -> Result<(HashMap<TurnId, Message>, Vec<TurnId>), SqlError> {
-        let mut messages = HashMap::with_capacity(ids.len());
-        let mut left_out = Vec::new();
-        let mut left = Some(MAX_CONTENTS_BYTES);
+        texts: &mut FittingTexts,
+    ) -> Result<(), SqlError> {
+        let before = texts.read.values().map(|(_, bytes)| bytes).sum();
+        let mut left = MAX_CONTENTS_BYTES.checked_sub(before);
         let mut longest = (0, None);
         self.ask(&self.graph.kept(&MESSAGES, Needs::default()), &[Argument::Ids(ids)], |row| {
             let known = [2, 4].map(|column| row.i64(column).map_or(0, |bytes| bytes as usize));
@@ -225,7 +230,7 @@ impl<'a> PgStore<'a> {
                     return ControlFlow::Break(());
                 }
                 left = before;
-                left_out.extend(row.id(0));
+                texts.left_out.extend(row.id(0));
                 return ControlFlow::Continue(());
             }
             let text = |column| row.text(column, |text| text.map(str::to_owned));
@@ -246,15 +251,16 @@ impl<'a> PgStore<'a> {
             left = more.fold(left, take);
             if left.is_none() && !is_whole {
                 left = before;
-                left_out.extend(row.id(0));
+                texts.left_out.extend(row.id(0));
                 return ControlFlow::Continue(());
             }
             let message = Message { content, payload, created_at: row.time(5) };
-            messages.extend(row.id(0).map(|id| (id, message)));
+            let taken = before.unwrap_or(0).saturating_sub(left.unwrap_or(0));
+            texts.read.extend(row.id(0).map(|id| (id, (message, taken))));
             if left.is_some() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         })?;
         match (left, longest) {
-            (Some(_), _) => Ok((messages, left_out)),
+            (Some(_), _) => Ok(()),
             (None, (bytes, Some(id))) => {
                 let has = match bytes {
                     usize::MAX => "whose payload is too long to be written out".to_owned(),
@@ -511,6 +517,22 @@ pub struct Message {
     pub payload: Option<String>,
     /// When it was created, in microseconds since 2000; `None` where that is not stored.
     pub created_at: Option<i64>,
+}
+
+/// What is read of the turns of one slice after the other.
+#[derive(Default)]
+pub struct FittingTexts {
+    /// What was read of those of the last slice, with its bytes.
+    read: HashMap<TurnId, (Message, usize)>,
+    /// Those that did not fit.
+    pub left_out: BTreeSet<TurnId>,
+}
+
+impl FittingTexts {
+    /// Takes what was read of a turn.
+    pub fn take(&mut self, id: TurnId) -> Option<Message> {
+        self.read.remove(&id).map(|(message, _)| message)
+    }
 }
 
 /// Column 0 as the index of the id it belongs to: `WITH ORDINALITY` counts from 1.
