@@ -31,6 +31,7 @@ COMMENT ON FUNCTION graph_kernel.is_replaceable(jsonb) IS
 CREATE FUNCTION graph_kernel.times_command(graph jsonb) RETURNS text
 LANGUAGE sql STABLE STRICT
 SET search_path = pg_catalog, pg_temp
+SET quote_all_identifiers = off
 BEGIN ATOMIC
     SELECT format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT ', a.attrelid::regclass, a.attname)
         || CASE WHEN lower(d.value) IN ('now()', 'current_timestamp', 'transaction_timestamp()',

@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::pg::catalog::names::{self, literal_of, quote};
 use crate::pg::catalog::relation::{Table, TableColumn};
 use crate::pg::error::{SqlError, Word};
+use crate::pg::fixed_settings::{self, Level};
 use crate::pg::query::{Argument, ColumnType, Planning, Statement, Template, query};
 
 /// The column's key in `bind_tables`, and the name it is recognised by.
@@ -172,10 +173,14 @@ fn generated_with(table: pg_sys::Oid, number: i16) -> Option<String> {
     let mut expression = None;
     let oid = table.to_u32().to_string();
     let arguments = [Argument::Text(Some(&oid)), Argument::Number(number.into())];
+    // Which names are quoted is a setting of the session's.
+    let level = Level::begin();
+    fixed_settings::fix(&fixed_settings::PARSING);
     query(&statement(&GENERATED_BY), &arguments, |row| {
         expression = row.text(0, |text| text.map(str::to_owned));
         ControlFlow::Break(())
     });
+    level.end();
     let expression = expression?;
     let (before, _) = expression.split_once("'::regconfig")?;
     let (_, name) = before.rsplit_once('\'')?;

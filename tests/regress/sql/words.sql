@@ -38,6 +38,7 @@ ROLLBACK TO long;
 CREATE TEMP TABLE counted AS SELECT turn_id, words FROM graph_search(NULL, 'noted apples and cherries', 1000);
 SAVEPOINT more;
 SET LOCAL default_text_search_config = 'pg_catalog.simple';
+SET LOCAL quote_all_identifiers = on;
 INSERT INTO worded.memory_turns (id, content_text) SELECT turn(n), 'apple' FROM generate_series(200, 900) AS n;
 ANALYZE worded.memory_turns;
 SELECT count(*) AS same, (SELECT count(*) FROM counted) AS before FROM counted JOIN graph_search(NULL, 'noted apples and cherries', 1000) USING (turn_id, words);
