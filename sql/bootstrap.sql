@@ -345,6 +345,14 @@ BEGIN
     ELSE
         NEW.binder := coalesce((SELECT r.oid FROM pg_roles AS r WHERE r.oid = NEW.binder), 0);
     END IF;
+    -- Sessions read the names of all bindings.
+    IF TG_TABLE_NAME IN ('binding', 'store_binding') THEN
+        IF NOT coalesce(octet_length(NEW.name) BETWEEN 1 AND 63, false) THEN
+            RAISE WARNING 'the name of a graph must have 1 to 63 bytes: a row of %.% is left out',
+                TG_TABLE_SCHEMA, TG_TABLE_NAME;
+            RETURN NULL;
+        END IF;
+    END IF;
     -- Where a restore has not found a table, the row still says that the name, or the place of the events, is taken.
     IF TG_TABLE_NAME = 'binding' THEN
         -- Also in a restore: what a dump has is of the database that was dumped.

@@ -375,6 +375,19 @@ fn what_sessions_read_whole_is_bounded() {
     assert_eq!(error.code().code(), "54000", "{error:?}");
     assert_eq!(error.detail(), Some("PRIVATE_TABLE"));
     admin.batch_execute(more).unwrap();
+    // Of all bindings the names are read.
+    for row in [
+        "binding (name, is_current, turns, resolved)
+         SELECT repeat('x', n), false, 'pg_class'::regclass, '{}' FROM generate_series(63, 64) AS n",
+        "store_binding (name, store) SELECT repeat('x', n), 'pg_class'::regclass FROM generate_series(63, 64) AS n",
+    ] {
+        owner.batch_execute(&format!("INSERT INTO graph_kernel.{row}")).unwrap();
+    }
+    for table in ["binding", "store_binding"] {
+        let longest =
+            format!("SELECT string_agg(length(name)::text, ' ') FROM graph_kernel.{table}");
+        assert_eq!(text(&mut owner, &longest), "63", "{table}");
+    }
 }
 
 /// A restore that disables triggers leaves the guards plain; graph_check says how to put them right.
