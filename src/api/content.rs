@@ -86,7 +86,7 @@ fn char_count(content: StoredText) -> i32 {
 
 #[pg_extern(sql = false)]
 fn json_text(json: StoredJsonb) -> Option<Text> {
-    json.text().map(Text)
+    json.shown_text().map(Text)
 }
 
 #[pg_extern(sql = false)]

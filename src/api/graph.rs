@@ -1,7 +1,6 @@
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 
-use crate::pg::advisory_lock;
 use crate::pg::error::OrRaise;
 use crate::pg::sql::call::FunctionCall;
 use crate::pg::sql::rows::MaterializedRows as TableIterator;
@@ -50,7 +49,7 @@ fn describe_graph(graph: TextArg) -> JsonbText {
 
 #[pg_extern(sql = false)]
 fn advisory_xact_lock(of_table: pg_sys::Oid, key: i32) {
-    advisory_lock::take(of_table, key).or_raise();
+    tables::lock_for_append(of_table, key).or_raise();
 }
 
 #[pg_extern(sql = false)]

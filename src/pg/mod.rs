@@ -2,7 +2,6 @@
 #![allow(unsafe_code)]
 
 pub mod access;
-pub mod advisory_lock;
 pub mod catalog;
 pub mod environment;
 pub mod error;

@@ -3,7 +3,7 @@
 use pgrx::{PgLogLevel, PgSqlErrorCode, pg_sys};
 use serde_json::Value;
 
-use crate::pg::access::trace;
+use crate::pg::access::{advisory_lock, trace};
 use crate::pg::catalog::relation::row_security_applies_to;
 use crate::pg::error::{OrRaise, SqlError};
 use crate::pg::fixed_settings::Level;
@@ -20,6 +20,14 @@ use crate::pg::tables::recorder::RecorderTable;
 /// The name of the binding that the session has chosen.
 pub fn chosen_graph() -> String {
     guc::graph()
+}
+
+/// Takes the lock by which those who append to a table order themselves, until the transaction ends.
+///
+/// # Errors
+/// As [`advisory_lock::take`].
+pub fn lock_for_append(table: pg_sys::Oid, key: i32) -> Result<(), SqlError> {
+    advisory_lock::take(table, key)
 }
 
 /// Binds tables as a graph, and says what could be better: with the arguments of a call of `bind_tables`. What reads

@@ -356,7 +356,11 @@ fn a_restore_over_rows_that_are_there_loses_none() {
 fn what_sessions_read_whole_is_bounded() {
     let cluster = Cluster::start("");
     let mut admin = cluster.client();
-    admin.batch_execute("CREATE ROLE extension_owner LOGIN; GRANT CREATE ON DATABASE postgres TO extension_owner").unwrap();
+    admin
+        .batch_execute(
+            "CREATE ROLE extension_owner LOGIN; GRANT CREATE ON DATABASE postgres TO extension_owner",
+        )
+        .unwrap();
     let mut owner = cluster.client_of("extension_owner", "postgres");
     owner.batch_execute("CREATE EXTENSION graph_kernel").unwrap();
     let revoke = "INSERT INTO graph_kernel.revoked_keys (kid) VALUES ('1-aaaaaaaaaaaaaaaa')";

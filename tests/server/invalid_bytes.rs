@@ -471,8 +471,8 @@ fn a_bound_table_of_such_a_name_is_dumped_as_none() {
 }
 
 /// The columns of turns that may hold any text.
-const TURN_COLUMNS: [&str; 5] =
-    ["session_id", "role", "trajectory_phase", "content_text", "content_hash"];
+const TURN_COLUMNS: [&str; 6] =
+    ["session_id", "role", "trajectory_phase", "content_text", "content_hash", "payload"];
 
 /// A graph whose root has a child for each odd value in each column, reached by an edge of that type.
 fn graph_of_bytes(database: &Database) -> Client {
@@ -484,9 +484,15 @@ fn graph_of_bytes(database: &Database) -> Client {
         ))
         .unwrap();
     for column in TURN_COLUMNS {
+        let value = match column {
+            "payload" => {
+                "jsonb_build_object('role', 'assistant', 'content', bytes, coalesce(bytes, ''), 1)"
+            }
+            _ => "bytes",
+        };
         client
             .batch_execute(&format!(
-                "INSERT INTO memory_turns (id, {column}) SELECT graph_turn_id('{column}' || n), bytes FROM odd"
+                "INSERT INTO memory_turns (id, {column}) SELECT graph_turn_id('{column}' || n), {value} FROM odd"
             ))
             .unwrap();
     }
@@ -541,6 +547,8 @@ fn rows_with_any_bytes_are_read_and_their_contents_have_no_hash() {
                 "(SELECT string_agg(t::text, ',')
                     FROM graph_messages_show(graph_messages_record({one}, '{policy}')) AS t)"
             ),
+            format!("graph_messages_json(graph_messages_record({one}, '{policy}'), 'openai')::text"),
+            format!("graph_messages_json(graph_messages_record({one}, '{policy}'), 'plain')::text"),
             format!("graph_proof(graph_messages_record({one}, '{policy}'))::text"),
             format!(
                 "(SELECT string_agg(t::text, ',') FROM graph_slice_stats({one}, '{policy}') AS t)"

@@ -1,5 +1,6 @@
 //! What is read and written through statements, with the caller's rights.
 
+pub mod advisory_lock;
 pub mod caller;
 pub mod content;
 pub mod events;

@@ -16,7 +16,9 @@ use serde_json::Value;
 use crate::pg::error::{OrRaise, SqlError, Word, chunking_policy_error};
 use crate::pg::interrupts::check_interrupts;
 use crate::pg::shortage::memory;
-use crate::pg::text::{StoredText, checked, checked_datum, expect_length, text_datum, with_bytes};
+use crate::pg::text::{
+    StoredText, checked, checked_datum, expect_length, replaced, text_datum, with_bytes,
+};
 
 /// A Rust type for a SQL type that it reads and writes as text.
 pub trait TextType: Sized {
@@ -184,6 +186,11 @@ impl StoredJsonb {
         self.with_bytes(|bytes| checked(bytes).or_raise().to_owned())
     }
 
+    /// As [`StoredJsonb::text`], with U+FFFD in place of what is not UTF-8.
+    pub fn shown_text(self) -> Option<String> {
+        self.with_bytes(|bytes| replaced(bytes).into_owned())
+    }
+
     /// What `read` makes of its JSON text, whose bytes need not be UTF-8; `None` where that is too long, which is found
     /// out without making it.
     pub fn with_bytes<T>(self, read: impl FnOnce(&[u8]) -> T) -> Option<T> {
@@ -223,7 +230,7 @@ impl StoredJsonb {
         false
     }
 
-    /// As [`StoredJsonb::text`], for who looks it through: null stands for each number that is written out in more than
+    /// As [`StoredJsonb::shown_text`], for who looks it through: null stands for each number that is written out in more than
     /// [`MAX_NUMBER_BYTES`], and a value by itself stands in an array.
     pub fn text_to_look_through(self) -> Option<String> {
         let (mut state, mut whole) = (null_mut(), null_mut());
@@ -243,7 +250,7 @@ impl StoredJsonb {
             };
         }
         // SAFETY: the last token has made the whole value, whose parts are where `tokens` reads them.
-        StoredJsonb(pg_sys::Datum::from(unsafe { pg_sys::JsonbValueToJsonb(whole) })).text()
+        StoredJsonb(pg_sys::Datum::from(unsafe { pg_sys::JsonbValueToJsonb(whole) })).shown_text()
     }
 }
 

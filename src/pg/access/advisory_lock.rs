@@ -9,8 +9,8 @@ use crate::pg::error::{SqlError, Word};
 /// Tells the lock from those of the server's functions, which have 1 or 2 there.
 const KIND: u16 = 3;
 
-/// Takes the lock of this key for a table, until the transaction ends. `pg_locks` shows it as an advisory lock, with the
-/// table as `classid` and the key as `objid`.
+/// Takes the lock of this key for a table, until the transaction ends. `pg_locks` shows it as an advisory lock, with
+/// the table as `classid` and the key as `objid`.
 ///
 /// # Errors
 /// 42P01 where there is no such table; 42501 where the current role may not write it.
