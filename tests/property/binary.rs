@@ -308,3 +308,38 @@ fn a_column_of_one_value_makes_no_more_turns_than_a_document_has() {
     cbor.extend([0x40, 0x00]);
     assert_eq!(from_cbor(&cbor, &|| {}).unwrap_err(), BinaryError::TooLarge);
 }
+
+/// What few bytes are packed in is as much as they suggest, so that many small rows cost no hours.
+#[test]
+fn few_bytes_hold_no_large_document() {
+    // The ids of 10 000 turns, all zero, no others, and nothing more: the end of the CBOR is not reached.
+    let ids = 16 * 10_000u32;
+    let begin = [vec![0x82, 0x98, 24], head(2, ids.into())].concat();
+    let block = |kind: u32, size: usize, is_last: bool| {
+        ((size as u32) << 3 | kind << 1 | u32::from(is_last)).to_le_bytes()[..3].to_vec()
+    };
+    let mut packed = b"\x89GKD\x01\x01\x28\xb5\x2f\xfd\xa0".to_vec();
+    packed.extend((begin.len() as u32 + ids + 1).to_le_bytes());
+    packed.extend(block(0, begin.len(), false));
+    packed.extend(&begin);
+    for size in [131_072, ids as usize - 131_072] {
+        packed.extend(block(1, size, false));
+        packed.push(0);
+    }
+    packed.extend(block(0, 1, true));
+    packed.push(0x40);
+    assert_eq!(unpack(&packed, &|| {}).unwrap_err(), BinaryError::TooLarge);
+    let cbor = [begin, vec![0; ids as usize], vec![0x40]].concat();
+    assert!(matches!(from_cbor(&cbor, &|| {}), Err(BinaryError::Malformed(_))));
+
+    // Nothing is packed that would not be read.
+    let mut document = Draw(fastrand::Rng::with_seed(1)).document();
+    let edge = Edge {
+        parent: document.export.anchor,
+        child: document.export.anchor,
+        edge_type: EdgeType::Reply,
+    };
+    document.export.edges = vec![edge; 400_000];
+    assert!(to_cbor(&document, &|| {}).is_ok());
+    assert_eq!(pack(&document, &|| {}).unwrap_err(), BinaryError::TooLarge);
+}

@@ -15,12 +15,16 @@ use crate::prompt::record::{Document, Hash, RECORD_VERSION, Record, RecordedMess
 use crate::slicing::slice::Part;
 use crate::trust::attestation::{Attestation, Status};
 
-pub(super) fn document(cbor: &[u8], check_interrupts: &dyn Fn()) -> Result<Document, BinaryError> {
+pub(super) fn document(
+    cbor: &[u8],
+    most: usize,
+    check_interrupts: &dyn Fn(),
+) -> Result<Document, BinaryError> {
     let mut reader = Reader::new(cbor, check_interrupts);
     reader.array_of(2)?;
     let mut extent = Extent { turns: 0, edges: 0, messages: 0, names: 0 };
-    let (export, others) = read_export(&mut reader, &mut extent)?;
-    let record = read_record(&mut reader, &mut extent, &export, &others)?;
+    let (export, others) = read_export(&mut reader, &mut extent, most)?;
+    let record = read_record(&mut reader, &mut extent, most, &export, &others)?;
     reader.finish()?;
     Ok(Document { export, record })
 }
@@ -28,11 +32,12 @@ pub(super) fn document(cbor: &[u8], check_interrupts: &dyn Fn()) -> Result<Docum
 fn read_export<'a>(
     reader: &mut Reader<'a, '_>,
     extent: &mut Extent,
+    most: usize,
 ) -> Result<(ParsedExport, Ids<'a>), BinaryError> {
     reader.array_of(super::EXPORT_ITEMS)?;
     let (ids, others) = (Ids::read(reader)?, Ids::read(reader)?);
     extent.turns = ids.len();
-    extent.expect_within()?;
+    extent.expect_within(most)?;
     let count = ids.len();
     let id_at = |place: usize| ids.at(place).or_else(|| others.at(place.checked_sub(count)?));
     let id_at = |place| id_at(place).ok_or_else(|| malformed("a place is beyond the ids"));
@@ -44,7 +49,7 @@ fn read_export<'a>(
         let (bytes, _) = sessions.at(place)?;
         extent.names = extent.names.saturating_add(*bytes);
     }
-    extent.expect_within()?;
+    extent.expect_within(most)?;
     let roles = Column::read(reader, count, named(Role::from_name))?;
     let phases = Column::read(reader, count, named(Phase::from_name))?;
     let salience = Column::read(reader, count, Reader::float)?;
@@ -81,7 +86,7 @@ fn read_export<'a>(
     let turns: Vec<Turn> = turns.collect::<Result<_, BinaryError>>()?;
 
     extent.edges = reader.array()?;
-    extent.expect_within()?;
+    extent.expect_within(most)?;
     let mut last: i64 = 0;
     let parents = list(extent.edges, || {
         last = last
@@ -153,6 +158,7 @@ fn policy(reader: &mut Reader<'_, '_>) -> Result<SlicePolicy, BinaryError> {
 fn read_record(
     reader: &mut Reader<'_, '_>,
     extent: &mut Extent,
+    most: usize,
     export: &ParsedExport,
     others: &Ids<'_>,
 ) -> Result<Option<Record>, BinaryError> {
@@ -169,7 +175,7 @@ fn read_record(
     };
     let count = reader.array()?;
     extent.messages = count;
-    extent.expect_within()?;
+    extent.expect_within(most)?;
     let shown = list(count, || reader.count())?;
     let parts = Column::read(reader, count, named(Part::from_name))?;
     let roles = Column::read(reader, count, named(Role::from_name))?;

@@ -5,10 +5,9 @@ use std::hash::Hash;
 
 use super::cbor::{Writer, malformed};
 use super::{BinaryError, Extent, PROMPT_TOKEN, SLICE_TOKEN, token_prefix};
-use crate::export::parse::ParsedExport;
+use crate::export::parse::{MAX_EXPORT_BYTES, ParsedExport};
 use crate::graph::turn::TurnId;
 use crate::hex::from_lower_hex;
-use crate::json::canonical::escaped_bytes;
 use crate::prompt::record::{Document, RECORD_VERSION, Record};
 use crate::trust::attestation::Attestation;
 
@@ -18,13 +17,7 @@ pub(super) fn document(
 ) -> Result<Vec<u8>, BinaryError> {
     let Document { export, record } = document;
     let messages = record.as_ref().map_or(&[][..], |record| &record.messages);
-    let extent = Extent {
-        turns: export.turns.len(),
-        edges: export.edges.len(),
-        messages: messages.len(),
-        names: export.turns.iter().map(|turn| escaped_bytes(turn.session_id.as_bytes())).sum(),
-    };
-    extent.expect_within()?;
+    Extent::of(document).expect_within(MAX_EXPORT_BYTES)?;
     let mut writer = Writer::new(check_interrupts);
     let mut places = Places::of(export);
     let anchor = places.of_turn(export.anchor);

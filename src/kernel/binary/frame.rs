@@ -7,7 +7,6 @@ use zstd_safe::{CCtx, CParameter, DCtx, DParameter, InBuffer, OutBuffer};
 
 use super::BinaryError;
 use super::cbor::malformed;
-use crate::export::parse::MAX_EXPORT_BYTES;
 use crate::interrupts::CHECKED_BYTES;
 
 /// What packed documents begin with. The first byte begins no JSON and no UTF-8.
@@ -75,8 +74,10 @@ pub(super) fn compressed(cbor: &[u8], check_interrupts: &dyn Fn()) -> Result<Vec
     }
 }
 
+/// What was compressed: at most so many bytes, which are never more than those of its JSON.
 pub(super) fn decompressed(
     bytes: &[u8],
+    most: usize,
     check_interrupts: &dyn Fn(),
 ) -> Result<Vec<u8>, BinaryError> {
     let (Some(header), true) = (bytes.get(..HEADER_BYTES), is_packed(bytes)) else {
@@ -90,7 +91,7 @@ pub(super) fn decompressed(
         Ok(Some(size)) => size,
         _ => return Err(malformed("no frame of zstd with its size follows the header")),
     };
-    if size > MAX_EXPORT_BYTES as u64 {
+    if size > most as u64 {
         return Err(BinaryError::TooLarge);
     }
     let mut context = DCtx::try_create().ok_or(BinaryError::OutOfMemory)?;

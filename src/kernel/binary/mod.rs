@@ -13,6 +13,7 @@ use std::fmt;
 pub use frame::is_packed;
 
 use crate::export::parse::{MAX_EXPORT_BYTES, ParsedExport};
+use crate::json::canonical::escaped_bytes;
 use crate::prompt::record::Document;
 
 /// Why bytes are not made, or not read.
@@ -41,7 +42,11 @@ impl fmt::Display for BinaryError {
                 )
             }
             Self::Malformed(what) => write!(f, "the bytes are not those of a document: {what}"),
-            Self::TooLarge => write!(f, "the document is longer than {MAX_EXPORT_BYTES} bytes"),
+            Self::TooLarge => write!(
+                f,
+                "the document is longer than {MAX_EXPORT_BYTES} bytes, or than {MAX_GROWTH} times the bytes that it is \
+                 packed in"
+            ),
             Self::OutOfMemory => write!(f, "out of memory in zstd"),
         }
     }
@@ -49,22 +54,37 @@ impl fmt::Display for BinaryError {
 
 impl std::error::Error for BinaryError {}
 
+/// How many times as long as the bytes that it is packed in a document's JSON may be, beside
+/// [`FREE_BYTES`]. A turn or an edge of a slice takes two bytes at least, as no two are the same.
+const MAX_GROWTH: usize = 1024;
+
+/// How long the JSON of a document may be, however few bytes it is packed in.
+const FREE_BYTES: usize = 1 << 20;
+
+/// How long the JSON of a document may be that is packed in so many bytes: reading it takes no longer than they suggest.
+fn most_of_packed(bytes: usize) -> usize {
+    MAX_EXPORT_BYTES.min(bytes.saturating_mul(MAX_GROWTH).saturating_add(FREE_BYTES))
+}
+
 /// A document in few bytes. `check_interrupts` is called often.
 ///
 /// # Errors
-/// [`BinaryError::TooLarge`], [`BinaryError::OutOfMemory`]; [`BinaryError::Malformed`] where a document that was read
+/// [`BinaryError::TooLarge`], also where so few bytes are not read again; [`BinaryError::OutOfMemory`]; [`BinaryError::Malformed`] where a document that was read
 /// to be shown lacks a fingerprint, which canonical documents have.
 pub fn pack(document: &Document, check_interrupts: &dyn Fn()) -> Result<Vec<u8>, BinaryError> {
-    frame::compressed(&to_cbor(document, check_interrupts)?, check_interrupts)
+    let packed = frame::compressed(&to_cbor(document, check_interrupts)?, check_interrupts)?;
+    Extent::of(document).expect_within(most_of_packed(packed.len()))?;
+    Ok(packed)
 }
 
 /// The document that was packed. Nothing is checked but its form, as [`Document::parse`] does.
 ///
 /// # Errors
-/// See [`BinaryError`]. No more memory is taken before than a document of [`MAX_EXPORT_BYTES`] takes, whatever the
-/// bytes say.
+/// See [`BinaryError`]. No more memory is taken before than a document of [`MAX_EXPORT_BYTES`] takes, and no more than
+/// 1024 times as many bytes and 1 MiB, whatever they say.
 pub fn unpack(bytes: &[u8], check_interrupts: &dyn Fn()) -> Result<Document, BinaryError> {
-    from_cbor(&frame::decompressed(bytes, check_interrupts)?, check_interrupts)
+    let most = most_of_packed(bytes.len());
+    from_cbor_within(&frame::decompressed(bytes, most, check_interrupts)?, most, check_interrupts)
 }
 
 /// The CBOR within packed bytes.
@@ -80,7 +100,15 @@ pub fn to_cbor(document: &Document, check_interrupts: &dyn Fn()) -> Result<Vec<u
 /// # Errors
 /// As [`unpack`]. CBOR that [`to_cbor`] would spell otherwise is malformed: a document has one form.
 pub fn from_cbor(cbor: &[u8], check_interrupts: &dyn Fn()) -> Result<Document, BinaryError> {
-    let document = decode::document(cbor, check_interrupts)?;
+    from_cbor_within(cbor, MAX_EXPORT_BYTES, check_interrupts)
+}
+
+fn from_cbor_within(
+    cbor: &[u8],
+    most: usize,
+    check_interrupts: &dyn Fn(),
+) -> Result<Document, BinaryError> {
+    let document = decode::document(cbor, most, check_interrupts)?;
     if to_cbor(&document, check_interrupts)? != cbor {
         return Err(BinaryError::Malformed("the CBOR is not in its deterministic form".to_owned()));
     }
@@ -97,14 +125,24 @@ struct Extent {
 }
 
 impl Extent {
-    /// Refuses what no document of the greatest length holds.
-    fn expect_within(&self) -> Result<(), BinaryError> {
+    fn of(document: &Document) -> Self {
+        let Document { export, record } = document;
+        Extent {
+            turns: export.turns.len(),
+            edges: export.edges.len(),
+            messages: record.as_ref().map_or(0, |record| record.messages.len()),
+            names: export.turns.iter().map(|turn| escaped_bytes(turn.session_id.as_bytes())).sum(),
+        }
+    }
+
+    /// Refuses what no document whose JSON has so many bytes at most holds.
+    fn expect_within(&self, most: usize) -> Result<(), BinaryError> {
         let Extent { turns, edges, messages, names } = *self;
         let least = [(turns, 256), (edges, 96), (messages, 128), (names, 1)]
             .into_iter()
             .try_fold(0usize, |sum, (count, bytes)| sum.checked_add(count.checked_mul(bytes)?));
         match least {
-            Some(least) if least <= MAX_EXPORT_BYTES => Ok(()),
+            Some(least) if least <= most => Ok(()),
             _ => Err(BinaryError::TooLarge),
         }
     }
