@@ -78,7 +78,7 @@ impl<E: fmt::Display> fmt::Display for SliceError<E> {
             Self::AnchorNotFound(id) => write!(f, "anchor turn {id} does not exist"),
             Self::DuplicateTurn(id) => write!(f, "turn {id} is stored more than once"),
             Self::TooManyIds(limit) => {
-                write!(f, "slice would hold more than {limit} neighbouring turns in memory")
+                write!(f, "slice would hold more than {limit} neighbours of turns in memory")
             }
             Self::Inconsistent(id) => write!(f, "turn {id} disappeared while it was sliced"),
             Self::Store(error) => error.fmt(f),
