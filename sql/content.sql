@@ -36,7 +36,8 @@ CREATE FUNCTION graph_kernel.json_text(document jsonb) RETURNS text
     AS 'MODULE_PATHNAME', 'json_text_wrapper'
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 10 SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION graph_kernel.json_text(jsonb) IS
-    'the text of a jsonb, its bytes that are not UTF-8 replaced; NULL where it is longer than 64 MiB, or than 32 times its size and 1 MiB';
+    'the text of a jsonb, its bytes that are not UTF-8 replaced; NULL where it is longer than 64 MiB, or than 32 times '
+    'its size and 1 MiB';
 CREATE FUNCTION graph_kernel.json_text(document json) RETURNS text
     AS 'MODULE_PATHNAME', 'json_as_text_wrapper'
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE COST 10;

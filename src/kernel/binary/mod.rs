@@ -54,14 +54,15 @@ impl fmt::Display for BinaryError {
 
 impl std::error::Error for BinaryError {}
 
-/// How many times as long as the bytes that it is packed in a document's JSON may be, beside
-/// [`FREE_BYTES`]. A turn or an edge of a slice takes two bytes at least, as no two are the same.
+/// How many times as long as the bytes that it is packed in a document's JSON may be, beside [`FREE_BYTES`]. A turn or
+/// an edge of a slice takes two bytes at least, as no two are the same.
 const MAX_GROWTH: usize = 1024;
 
 /// How long the JSON of a document may be, however few bytes it is packed in.
 const FREE_BYTES: usize = 1 << 20;
 
-/// How long the JSON of a document may be that is packed in so many bytes: reading it takes no longer than they suggest.
+/// How long the JSON of a document may be that is packed in so many bytes: reading it takes no longer than they
+/// suggest.
 fn most_of_packed(bytes: usize) -> usize {
     MAX_EXPORT_BYTES.min(bytes.saturating_mul(MAX_GROWTH).saturating_add(FREE_BYTES))
 }
@@ -69,8 +70,9 @@ fn most_of_packed(bytes: usize) -> usize {
 /// A document in few bytes. `check_interrupts` is called often.
 ///
 /// # Errors
-/// [`BinaryError::TooLarge`], also where so few bytes are not read again; [`BinaryError::OutOfMemory`]; [`BinaryError::Malformed`] where a document that was read
-/// to be shown lacks a fingerprint, which canonical documents have.
+/// [`BinaryError::TooLarge`], also where so few bytes are not read again; [`BinaryError::OutOfMemory`];
+/// [`BinaryError::Malformed`] where a document that was read to be shown lacks a fingerprint, which canonical documents
+/// have.
 pub fn pack(document: &Document, check_interrupts: &dyn Fn()) -> Result<Vec<u8>, BinaryError> {
     let packed = frame::compressed(&to_cbor(document, check_interrupts)?, check_interrupts)?;
     Extent::of(document).expect_within(most_of_packed(packed.len()))?;
