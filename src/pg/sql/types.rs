@@ -230,8 +230,8 @@ impl StoredJsonb {
         false
     }
 
-    /// As [`StoredJsonb::shown_text`], for who looks it through: null stands for each number that is written out in more
-    /// than [`MAX_NUMBER_BYTES`], and a value by itself stands in an array.
+    /// As [`StoredJsonb::shown_text`], for who looks it through: null stands for each number that is written out in
+    /// more than [`MAX_NUMBER_BYTES`], and a value by itself stands in an array.
     pub fn text_to_look_through(self) -> Option<String> {
         let (mut state, mut whole) = (null_mut(), null_mut());
         let mut tokens = JsonbTokens::of(self);
