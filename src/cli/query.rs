@@ -72,7 +72,7 @@ fn query(
     })?;
     let mut database = connect(&arguments.connection)?;
     database.begin(READ_COMMITTED, "").map_err(|error| server_error(&error))?;
-    let schema = database.schema()?;
+    let schema = database.schema().map_err(|fault| fault.text)?;
     // A name may be that of a registered policy, which is not one of the type's own texts. No argument is left out: a
     // function of another with fewer could have the name.
     let policy = arguments.policy.as_deref().unwrap_or(preset);
@@ -124,7 +124,7 @@ pub(crate) fn sessions(
 ) -> Result<Outcome, Failure> {
     let mut database = connect(&arguments.connection)?;
     database.begin(READ_COMMITTED, "").map_err(|error| server_error(&error))?;
-    database.schema()?;
+    database.schema().map_err(|fault| fault.text)?;
     let limit = (&MAX_LISTED as &(dyn ToSql + Sync), Type::INT4);
     let number = |number: &'static i32| (number as &(dyn ToSql + Sync), Type::INT4);
     let is_cut = |rows: &[Row]| i32::try_from(rows.len()).is_ok_and(|rows| rows >= MAX_LISTED);

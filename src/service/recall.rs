@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use kernel::graph::turn::{Turn, TurnId};
 use kernel::policy::SlicePolicy;
+use kernel::policy::needs::Needs;
 use kernel::retrieval::fusion::MIN_LIST;
 use kernel::retrieval::search::SearchFilter;
 use kernel::slicing::slice::Part;
@@ -82,7 +83,11 @@ pub fn recall(
         let before = found.len();
         found.retain(|hit| !texts.left_out.contains(&hit.id));
         if found.len() < before {
-            // A hit that cannot be shown recalls nothing.
+            // A hit that cannot be shown recalls nothing. What else cannot is found out at once.
+            let ids: Vec<TurnId> =
+                anchor.into_iter().chain(found.iter().map(|hit| hit.id)).collect();
+            reader.ask(Needs::default(), |store| store.read_what_fits(&ids, &mut texts))?;
+            found.retain(|hit| !texts.left_out.contains(&hit.id));
             continue;
         }
         taken.reader.check_settled()?;

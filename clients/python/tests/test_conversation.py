@@ -7,7 +7,7 @@ import json
 import uuid
 import warnings
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import psycopg
@@ -487,6 +487,10 @@ def test_no_table_of_a_stranger_is_taken(connection: psycopg.Connection[Any]) ->
                 with pytest.raises(GraphKernelError) as caught:
                     sync.Database(careless).create_tables(**options)
                 assert caught.value.word == "TABLE_EXISTS" and "py_stranger" in str(caught.value)
+            # Nor is the owner of the extension one that a superuser has to trust.
+            careless.execute("UPDATE pg_extension SET extowner = 'py_stranger'::regrole WHERE extname = 'graph_kernel'")
+            with pytest.raises(GraphKernelError, match="py_stranger"):
+                sync.Database(careless).create_tables()
             # Who is a member of the owner, and no superuser, may have made it so.
             careless.execute("CREATE ROLE py_member IN ROLE py_stranger")
             careless.execute("SET LOCAL ROLE py_member")
@@ -494,6 +498,87 @@ def test_no_table_of_a_stranger_is_taken(connection: psycopg.Connection[Any]) ->
             careless.rollback()
     finally:
         connection.execute("DROP ROLE py_stranger")
+
+
+def test_no_function_of_a_stranger_is_called_for_arguments_that_are_left_out(
+    embed: Callable[[str], list[float]],
+) -> None:
+    with psycopg.connect() as careless:
+        shorter = careless.execute(
+            """SELECT DISTINCT pg_catalog.format('%I.%I(%s)', n.nspname, p.proname,
+                        (SELECT coalesce(string_agg(CASE WHEN own THEN t.oid::regtype::text ELSE 'text' END, ', '
+                                                    ORDER BY t.n), '')
+                           FROM unnest(p.proargtypes) WITH ORDINALITY AS t (oid, n) WHERE t.n <= p.pronargs - k))
+                 FROM pg_proc AS p
+                 JOIN pg_depend AS d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
+                 JOIN pg_extension AS e ON e.oid = d.refobjid AND e.extname = 'graph_kernel'
+                 JOIN pg_namespace AS n ON n.oid = p.pronamespace AND n.oid = e.extnamespace
+                CROSS JOIN generate_series(1, p.pronargdefaults) AS k
+                CROSS JOIN unnest('{t,f}'::boolean[]) AS own"""
+        ).fetchall()
+        assert len(shorter) > 50
+        for (signature,) in shorter:
+            # One of the very types may be the extension's own.
+            with suppress(psycopg.errors.DuplicateFunction), careless.transaction():
+                careless.execute(
+                    f"CREATE FUNCTION {signature} RETURNS TABLE (turn_id uuid) LANGUAGE plpgsql AS"
+                    " 'BEGIN RAISE EXCEPTION USING MESSAGE = current_query(); END'"
+                )
+        conversation = Conversation(careless)
+        for message in OPENAI:
+            conversation.append(message)
+        head = conversation.head()
+        assert head is not None
+        anchors = sync.AnchorResolver(careless, embed=embed)
+        assert anchors.resolve_explicit(head) == head
+        assert anchors.resolve_from_session(conversation.session_id) == head
+        assert anchors.resolve_from_query(QUESTION)
+        assert sync.AnchorResolver(careless).resolve_from_query("weather")
+        assert head in anchors.resolve_temporal(100)
+        assert conversation.messages(goal=True)["messages"][0] == OPENAI[0]
+        assert conversation.recall(QUESTION)
+        slices, searches = sync.SliceClient(careless), sync.MemoryRetriever(careless, embed=embed)
+        export = slices.get_slice(ANCHOR)
+        assert slices.get_slice_batch([ANCHOR]) and slices.health() and not slices.verify(export).valid
+        assert list(searches.search_slice(QUESTION, export)) and list(searches.search_global(QUESTION))
+        careless.rollback()
+
+
+def test_a_superuser_writes_no_schema_of_another(connection: psycopg.Connection[Any]) -> None:
+    """Its owner could put a view in the place of a table, whose code would run as the superuser."""
+    connection.execute("CREATE ROLE py_owner")
+    try:
+        with psycopg.connect() as careless:
+            careless.execute("CREATE SCHEMA owned AUTHORIZATION py_owner")
+            careless.execute("SELECT graph_kernel.create_tables('owned')")
+            careless.execute(
+                "SELECT graph_kernel.bind_tables('owned.memory_turns', 'owned.memory_turn_edges', name => 'owned')"
+            )
+            conversation = Conversation(careless, graph="owned")
+            with pytest.raises(GraphKernelError, match="py_owner, who owns the schema owned") as caught:
+                conversation.append({"role": "user", "content": "a"})
+            assert caught.value.sqlstate == "42501"
+            careless.rollback()
+    finally:
+        connection.execute("DROP ROLE py_owner")
+
+
+def test_without_the_extension_nothing_of_its_names_is_called(connection: psycopg.Connection[Any]) -> None:
+    connection.execute("DROP DATABASE IF EXISTS gk_python_bare WITH (FORCE)")
+    connection.execute("CREATE DATABASE gk_python_bare")
+    try:
+        with psycopg.connect(dbname="gk_python_bare") as bare:
+            stranger = "LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION USING MESSAGE = current_query(); END'"
+            bare.execute("CREATE SCHEMA graph_kernel")
+            bare.execute(f"CREATE FUNCTION graph_kernel.chosen_graph() RETURNS text {stranger}")
+            bare.execute(f"CREATE FUNCTION graph_message_text(text) RETURNS text {stranger}")
+            bare.commit()
+            conversation = Conversation(bare)
+            for call in (conversation.head, lambda: conversation.append({"role": "user", "content": "a"})):
+                with pytest.raises(GraphKernelError, match="has no extension graph_kernel"):
+                    call()
+    finally:
+        connection.execute("DROP DATABASE gk_python_bare WITH (FORCE)")
 
 
 def test_prompts_of_both_forms(connection: psycopg.Connection[Any], conversation: Conversation) -> None:

@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use postgres::Row;
 use postgres::error::DbError;
+use postgres::error::SqlState;
 use postgres::types::{FromSql, ToSql, Type};
 use serde_json::Value;
 
@@ -34,6 +35,26 @@ pub(crate) type Parameters<'a> = &'a [(&'a (dyn ToSql + Sync), Type)];
 const LOCAL_SETTINGS: &str = "\
     SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO'; \
     SET LOCAL client_connection_check_interval = '1s'; SET LOCAL client_min_messages = 'notice'";
+
+/// Keeps the extension from being dropped until the transaction ends, before it has a snapshot: its schema could be
+/// another's by the next statement, with code in it.
+const HOLD: &str = "LOCK TABLE graph_kernel.binding IN ACCESS SHARE MODE";
+
+/// The extension whose table that is: the schema of its functions, quoted; where policies are not for the current role,
+/// and another owns that schema, who could give its name to one of his own, both roles.
+const EXTENSION: &str = "\
+    SELECT quote_ident(n.nspname), f.role, f.owner \
+    FROM pg_extension AS e JOIN pg_namespace AS n ON n.oid = e.extnamespace \
+    JOIN pg_depend AS d ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid AND d.deptype = 'e' \
+     AND d.classid = 'pg_class'::regclass AND d.objid = to_regclass('graph_kernel.binding') \
+    LEFT JOIN LATERAL (SELECT r.rolname::text AS role, o.rolname::text AS owner \
+        FROM pg_roles AS r, pg_roles AS s JOIN pg_roles AS o ON o.oid = CASE s.rolname WHEN 'pg_database_owner' \
+            THEN (SELECT b.datdba FROM pg_database AS b WHERE b.datname = current_database()) ELSE s.oid END \
+        WHERE s.oid = n.nspowner AND r.rolname = current_user AND (r.rolsuper OR r.rolbypassrls) \
+          AND NOT o.rolsuper AND o.oid <> r.oid) AS f ON true \
+    WHERE e.extname = 'graph_kernel'";
+
+const NO_EXTENSION: &str = "the extension is not in this database: CREATE EXTENSION graph_kernel";
 
 /// The isolation level in which each statement has a snapshot of its own.
 pub(crate) const READ_COMMITTED: &str = "READ COMMITTED";
@@ -165,7 +186,7 @@ fn end_session(canceller: &Canceller, transaction: &TransactionId, most: Duratio
         &[(&transaction.process, Type::TEXT), (&transaction.begun, Type::TEXT)];
     // Whether it has gone is not known where it was not reached, and nobody waits for it.
     _ = database
-        .begin(READ_COMMITTED, "")
+        .begin_with(&format!("BEGIN ISOLATION LEVEL {READ_COMMITTED}; {LOCAL_SETTINGS}; {WHICH}"))
         .and_then(|_| database.client().execute_typed(END_SESSION, parameters));
 }
 
@@ -208,7 +229,7 @@ impl Database {
     /// Says why this database cannot be asked about a graph.
     pub(crate) fn check(mut self) -> Result<(), Failure> {
         self.begin(READ_COMMITTED, "").map_err(|error| server_error(&error))?;
-        self.schema()?;
+        self.schema().map_err(|fault| fault.text)?;
         self.query_one(DESCRIBED, &[]).map(|_| ()).map_err(|error| server_error(&error))
     }
 
@@ -218,9 +239,9 @@ impl Database {
         isolation: &str,
         commands: &str,
     ) -> Result<TransactionId, postgres::Error> {
-        let begin =
-            format!("BEGIN ISOLATION LEVEL {isolation}; {LOCAL_SETTINGS}; {commands}; {WHICH}");
-        self.begin_with(&begin)
+        self.begin_with(&format!(
+            "BEGIN ISOLATION LEVEL {isolation}; {LOCAL_SETTINGS}; {HOLD}; {commands}; {WHICH}"
+        ))
     }
 
     /// Begins a transaction that may be committed.
@@ -230,7 +251,7 @@ impl Database {
         commands: &str,
     ) -> Result<TransactionId, postgres::Error> {
         self.begin_with(&format!(
-            "BEGIN ISOLATION LEVEL {isolation}; {SET_AGAIN}; {LOCAL_SETTINGS}; {commands}; {WHICH}"
+            "BEGIN ISOLATION LEVEL {isolation}; {SET_AGAIN}; {LOCAL_SETTINGS}; {HOLD}; {commands}; {WHICH}"
         ))
     }
 
@@ -379,16 +400,15 @@ impl Database {
             .and_then(|row| value(&row, 0))
     }
 
-    /// The schema of the extension's functions, quoted.
-    pub(crate) fn schema(&mut self) -> Result<String, Failure> {
-        let query = "SELECT quote_ident(n.nspname) FROM pg_extension AS e \
-                     JOIN pg_namespace AS n ON n.oid = e.extnamespace WHERE e.extname = 'graph_kernel'";
-        match self.query(query, &[])?.first() {
-            Some(row) => value(row, 0),
-            None => {
-                Err("the extension is not in this database: CREATE EXTENSION graph_kernel"
-                    .to_owned())
-            }
+    /// The schema of the extension's functions, quoted. To be asked for in each transaction.
+    pub(crate) fn schema(&mut self) -> Result<String, Fault> {
+        let rows = self.rows(EXTENSION, &[])?;
+        let row = rows.first().ok_or_else(|| NO_EXTENSION.to_owned())?;
+        let schema: String = value(row, 0)?;
+        let (role, owner): (Option<&str>, Option<&str>) = (value(row, 1)?, value(row, 2)?);
+        match role.zip(owner) {
+            None => Ok(schema),
+            Some((role, owner)) => Err(could_run_code(role, &schema, owner)),
         }
     }
 
@@ -405,12 +425,17 @@ impl Database {
         let Some(row) = rows.first() else { return Ok((name, graph)) };
         let (role, schema, owner): (&str, &str, &str) =
             (value(row, 0)?, value(row, 1)?, value(row, 2)?);
-        let text = format!(
-            "the role {role} passes over row security, and {owner}, who owns the schema {schema}, could have it run \
-             code while the tables are written: connect as a role with no more rights than it needs"
-        );
-        Err(Fault { text, kind: FaultKind::Forbidden })
+        Err(could_run_code(role, schema, owner))
     }
+}
+
+/// The fault of a role that passes over row security, where another role owns a schema whose names it would follow.
+fn could_run_code(role: &str, schema: &str, owner: &str) -> Fault {
+    let text = format!(
+        "the role {role} passes over row security, and {owner}, who owns the schema {schema}, could have it run code: \
+         connect as a role with no more rights than it needs"
+    );
+    Fault { text, kind: FaultKind::Forbidden }
 }
 
 impl Drop for Database {
@@ -460,6 +485,12 @@ pub(crate) fn server_error(error: &postgres::Error) -> Failure {
         }
         return text;
     };
+    // What the beginning of a transaction names.
+    if [&SqlState::INVALID_SCHEMA_NAME, &SqlState::UNDEFINED_TABLE].contains(&error.code())
+        && error.message().contains("\"graph_kernel")
+    {
+        return NO_EXTENSION.to_owned();
+    }
     let mut text = error.message().to_owned();
     let hint = match error.detail() {
         Some("GRAPH_NOT_FOUND") => {

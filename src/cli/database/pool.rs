@@ -18,8 +18,7 @@ use crate::Failure;
 /// How long work waits for a connection.
 const MAX_WAIT: Duration = Duration::from_secs(10);
 
-/// After how long a connection is closed, so that no server's end, no setting of a role and no move of the extension
-/// goes unnoticed for long.
+/// After how long a connection is closed, so that no server's end and no setting of a role goes unnoticed for long.
 const MAX_AGE: Duration = Duration::from_secs(60);
 
 /// After how long work that was given up is cancelled again, as a request that comes between two statements is lost;
@@ -133,10 +132,9 @@ pub(crate) struct Pool {
     statement_seconds: u16,
 }
 
-/// A connection, and the schema of the extension's functions in its database, quoted.
+/// A connection that is kept for a while.
 struct Connection {
     database: Database,
-    schema: String,
     opened: Instant,
 }
 
@@ -287,8 +285,9 @@ impl Lease {
         work: impl FnOnce(&mut Database, &str) -> Result<T, E>,
     ) -> Result<T, E> {
         let mut connection = self.begin(access)?;
-        let Connection { database, schema, .. } = &mut connection;
-        let mut done = work(database, schema);
+        let database = &mut connection.database;
+        let schema = database.schema();
+        let mut done = schema.map_err(E::from).and_then(|schema| work(database, &schema));
         if matches!(access, Access::Write) {
             done = done.and_then(|value| {
                 database.run_deferred().map_err(Fault::from)?;
@@ -340,8 +339,7 @@ impl Lease {
         let mut database = self.pool.place.connect().map_err(unreachable)?;
         self.may_cancel(&database)?;
         locked(&self.running).transaction = Some(self.pool.begin(&mut database, access)?);
-        let schema = database.schema()?;
-        Ok(Connection { database, schema, opened })
+        Ok(Connection { database, opened })
     }
 
     /// Lets the statements of a connection be cancelled, unless nobody waits for them.

@@ -171,6 +171,8 @@ const LINK: &str = "\
 /// The statements that depend on the graph, in the order in which they run. The names in them are those of the catalog,
 /// quoted by the server.
 pub(super) struct InsertStatements {
+    /// The schema of the extension's functions, quoted.
+    pub(super) schema: String,
     /// The name of the graph.
     pub(super) graph: String,
     /// The OID of the turns table.
@@ -196,7 +198,7 @@ pub(super) struct InsertStatements {
 impl InsertStatements {
     /// Those for the chosen graph, within a transaction.
     pub(super) fn new(database: &mut Database, ids: Ids, stages: &Stages) -> Result<Self, Failure> {
-        let schema = database.schema()?;
+        let schema = database.schema().map_err(|fault| fault.text)?;
         let (name, graph) = database.graph().map_err(|fault| fault.text)?;
         let with_ids = |text: &str| with_turn_ids(text, &schema, ids);
         let mut target = TargetTables { database, graph: &graph, name: &name };
@@ -280,6 +282,7 @@ impl InsertStatements {
             without_parent: stages.named(&without_parent),
             without_child: stages.named(&without_child),
             turns_oid: oid_of(&graph, "turns"),
+            schema,
             graph: name,
         })
     }

@@ -243,6 +243,13 @@ impl Writer {
             self.end(false)?;
             return Ok(Stored::default());
         }
+        let schema = self.database.schema().map_err(|fault| fault.text)?;
+        if schema != self.statements.schema {
+            return Err(
+                "the extension has another schema than when the import began: begin it again"
+                    .to_owned(),
+            );
+        }
         let stored = match self.store_all() {
             Ok(stored) => stored,
             Err(StoreError::Failed(failure)) => return Err(failure),

@@ -31,10 +31,10 @@ class AnchorResolver(Client):
         self._embed = embed
         self._project_column = project_column
 
-    async def _anchor(self, argument: str, value: object) -> str | None:
+    async def _anchor(self, arguments: str, value: object) -> str | None:
         try:
             rows = await self.database.fetch(
-                f"SELECT anchor_turn_id::text AS anchor FROM {{gk}}graph_anchor({argument})", (value,)
+                f"SELECT anchor_turn_id::text AS anchor FROM {{gk}}graph_anchor({arguments})", (value,)
             )
         except GraphKernelError as error:
             if error.word in _NOTHING:
@@ -44,11 +44,11 @@ class AnchorResolver(Client):
 
     async def resolve_explicit(self, turn_id: TurnId) -> str | None:
         """This turn, if it is there."""
-        return await self._anchor("turn_id => %s::uuid", turn_uuid(turn_id))
+        return await self._anchor("%s::uuid, NULL::text, NULL::real[]", turn_uuid(turn_id))
 
     async def resolve_from_session(self, session_id: str) -> str | None:
         """The latest turn of the session."""
-        return await self._anchor("session_id => %s::text", session_id)
+        return await self._anchor("NULL::uuid, %s::text, NULL::real[]", session_id)
 
     async def resolve_from_query(self, query: str, embedding: Sequence[float] | None = None) -> str | None:
         """The turn whose embedding is nearest to that of the query, which `embed` makes where none is given.
@@ -59,16 +59,18 @@ class AnchorResolver(Client):
         vector = await embedded_if_any(self._embed, query, embedding)
         if vector is None:
             rows = await self.database.fetch(
-                "SELECT turn_id::text AS anchor FROM {gk}graph_search(NULL, %s::text, 1)", (query,)
+                "SELECT turn_id::text AS anchor FROM {gk}graph_search(NULL::real[], %s::text, 1, %s::jsonb)",
+                (query, "{}"),
             )
             return rows[0]["anchor"] if rows else None
-        return await self._anchor("query_embedding => %s::real[]", vector)
+        return await self._anchor("NULL::uuid, NULL::text, %s::real[]", vector)
 
     async def resolve_temporal(self, limit: int = 5, project_id: str | None = None) -> list[str]:
         """The latest turns, the latest first; of a project by the column `project_column` of the turns."""
         if project_id is None:
             rows = await self.database.fetch(
-                "SELECT anchor_turn_id::text AS anchor FROM {gk}graph_anchors_recent(%s::integer)", (limit,)
+                "SELECT anchor_turn_id::text AS anchor FROM {gk}graph_anchors_recent(%s::integer, NULL::text)",
+                (limit,),
             )
             return [row["anchor"] for row in rows]
         async with self.database.transaction() as transaction:

@@ -298,7 +298,7 @@ class Conversation(Client):
         rows = await self.database.fetch(
             """SELECT turn_id::text AS turn_id, part, role, content, payload, tokens, session_id,
                       created_at, distance, score, seed::text AS seed, slice::text AS slice
-                 FROM {gk}graph_recall(%s::real[], %s::text, %s::{gk}slice_policy, filter => %s::jsonb) ORDER BY n""",
+                 FROM {gk}graph_recall(%s::real[], %s::text, %s::{gk}slice_policy, NULL::uuid, %s::jsonb) ORDER BY n""",
             (vector, query, policy_text(given), Jsonb(self._filter(filter))),
         )
         export = SliceExport.from_json(rows[0]["slice"]) if rows else None
@@ -462,7 +462,7 @@ class Conversation(Client):
         """
         rows = await self.database.fetch(
             "SELECT n, turn_id::text AS turn_id, part, role, state, content, payload"
-            " FROM {gk}graph_messages_show(%s::json) ORDER BY n",
+            " FROM {gk}graph_messages_show(%s::json, NULL::text[], NULL::jsonb[]) ORDER BY n",
             (document_of(step),),
         )
         return [ShownMessage(**row) for row in rows]

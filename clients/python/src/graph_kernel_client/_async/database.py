@@ -229,11 +229,14 @@ class Database:
             async with psycopg.AsyncCursor(connection, row_factory=tuple_row) as cursor:
                 await cursor.execute(
                     "SELECT pg_catalog.quote_ident(n.nspname) FROM pg_catalog.pg_extension AS e"
-                    " JOIN pg_catalog.pg_namespace AS n ON n.oid = e.extnamespace WHERE e.extname = 'graph_kernel'",
+                    f" JOIN pg_catalog.pg_namespace AS n ON n.oid {EQ} e.extnamespace"
+                    f" WHERE e.extname {EQ} 'graph_kernel'",
                     prepare=False,
                 )
                 found = await cursor.fetchone()
-                self._schema = None if found is None else found[0]
+                if found is None:
+                    raise _no_extension()
+                self._schema = found[0]
         prefix = "" if self._schema is None else self._schema.replace("%", "%%") + "."
         return sql.SQL(query).format(gk=sql.SQL(prefix))
 
@@ -245,6 +248,12 @@ class Database:
         async with psycopg.AsyncCursor(connection, row_factory=dict_row) as cursor:
             await cursor.execute(statement, parameters, prepare=False)
             return await cursor.fetchall()
+
+
+def _no_extension() -> GraphKernelError:
+    return GraphKernelError(
+        "the database has no extension graph_kernel", sqlstate="42704", hint="CREATE EXTENSION graph_kernel;"
+    )
 
 
 def _is_idle(connection: psycopg.AsyncConnection[Any]) -> bool:
@@ -289,6 +298,17 @@ class Transaction:
 
     async def graph(self) -> DictRow:
         """The chosen graph: its name, its tables with their schemas, and its mapping."""
+        # Without the extension the schema could be anybody's.
+        is_there = await self.fetch(
+            f"""SELECT FROM pg_catalog.pg_extension AS e
+                  JOIN pg_catalog.pg_namespace AS n ON n.nspname {EQ} 'graph_kernel'
+                  JOIN pg_catalog.pg_depend AS d ON d.objid {EQ} n.oid AND d.refobjid {EQ} e.oid AND d.deptype {EQ} 'e'
+                 WHERE e.extname {EQ} 'graph_kernel'
+                   AND d.classid {EQ} 'pg_catalog.pg_namespace'::pg_catalog.regclass
+                   AND d.refclassid {EQ} 'pg_catalog.pg_extension'::pg_catalog.regclass"""
+        )
+        if not is_there:
+            raise _no_extension()
         (bound,) = await self.fetch(
             f"""SELECT c.name, b.name IS NULL AS is_unbound, {table_of("b.turns")} AS turns,
                        {table_of("b.edges")} AS edges, b.edges IS NULL AS has_no_edges, b.columns,
@@ -301,10 +321,47 @@ class Transaction:
                 raise GraphKernelError(
                     f"a table of the graph {bound['name']} was dropped", sqlstate="42P01", word="GRAPH_TABLES"
                 )
-            return bound
-        if bound["name"] != "default":
+        elif bound["name"] != "default":
             raise GraphKernelError(f"there is no graph {bound['name']}", sqlstate="42704", word="GRAPH_NOT_FOUND")
+        await self._refuse_schemas_of_others(bound["name"])
+        if not bound["is_unbound"]:
+            return bound
         return bound | {"turns": "public.memory_turns", "edges": "public.memory_turn_edges"}
+
+    async def _refuse_schemas_of_others(self, graph: str) -> None:
+        """An error where a table of the graph is in the schema of another, and policies are not for this role.
+
+        The owner of a schema can put a view in the place of a table between two statements, whose code would run as
+        this role. Such code a table's owner has in a policy as well, but not for a role that policies are not for.
+        """
+        foreign = await self.fetch(
+            f"""SELECT r.rolname AS role, n.nspname AS name, o.rolname AS owner
+                  FROM pg_catalog.pg_roles AS r,
+                       (SELECT pg_catalog.unnest(coalesce(
+                            (SELECT ARRAY[b.turns::pg_catalog.oid, b.edges::pg_catalog.oid]
+                               FROM graph_kernel.bindings AS b WHERE b.is_current AND b.name {EQ} %s),
+                            ARRAY[pg_catalog.to_regclass('public.memory_turns')::pg_catalog.oid,
+                                  pg_catalog.to_regclass('public.memory_turn_edges')::pg_catalog.oid])) AS oid) AS t
+                  JOIN pg_catalog.pg_class AS c ON c.oid {EQ} t.oid
+                  JOIN pg_catalog.pg_namespace AS n ON n.oid {EQ} c.relnamespace
+                  JOIN pg_catalog.pg_roles AS s ON s.oid {EQ} n.nspowner
+                  JOIN pg_catalog.pg_roles AS o ON o.oid {EQ}
+                       (SELECT CASE WHEN s.rolname {EQ} 'pg_database_owner' THEN d.datdba ELSE s.oid END
+                          FROM pg_catalog.pg_database AS d WHERE d.datname {EQ} pg_catalog.current_database())
+                 WHERE r.rolname {EQ} current_user AND NOT o.rolsuper AND NOT o.oid {EQ} r.oid
+                   AND (r.rolsuper OR r.rolbypassrls
+                        OR pg_catalog.pg_has_role(r.oid, c.relowner, 'USAGE')
+                           AND NOT pg_catalog.pg_has_role(r.oid, o.oid, 'USAGE'))
+                 LIMIT 1""",
+            (graph,),
+        )
+        for one in foreign:
+            raise GraphKernelError(
+                f"the role {one['role']} passes over row security, and {one['owner']}, who owns the schema"
+                f" {one['name']}, could have it run code",
+                sqlstate="42501",
+                hint="Connect as a role with no more rights than it needs.",
+            )
 
     async def tables(self) -> tuple[str, str]:
         """The tables that are written, as statements have them: those of the graph, if they are of create_tables'
@@ -322,8 +379,8 @@ class Transaction:
     async def refuse_tables_of_others(self, *names: str) -> None:
         """An error where a table of these names in the schema `public` is a stranger's, whose code each use would run.
 
-        It may be of this role, of one that it is a member of, of a superuser, or of the owner of the database or of the
-        extension.
+        It may be of this role, of one that it is a member of, or of a superuser; where policies are for this role, also
+        of the owner of the database or of the extension.
         """
         others = await self.fetch(
             f"""SELECT r.relname AS name, o.rolname AS owner
@@ -334,7 +391,8 @@ class Transaction:
                   JOIN pg_catalog.pg_database AS d ON d.datname {EQ} pg_catalog.current_database()
                   LEFT JOIN pg_catalog.pg_extension AS x ON x.extname {EQ} 'graph_kernel'
                  WHERE r.relname {EQ} ANY (%s) AND NOT o.rolsuper AND NOT o.oid {EQ} me.oid
-                   AND NOT o.oid {EQ} d.datdba AND NOT coalesce(o.oid {EQ} x.extowner, false)
+                   AND (me.rolsuper OR me.rolbypassrls
+                        OR NOT o.oid {EQ} d.datdba AND NOT coalesce(o.oid {EQ} x.extowner, false))
                    AND (me.rolsuper OR NOT pg_catalog.pg_has_role(o.oid, 'USAGE'))
                  ORDER BY r.relname""",
             (list(names),),
@@ -344,8 +402,8 @@ class Transaction:
                 f"table public.{other['name']} already exists, and belongs to {other['owner']}",
                 sqlstate="42P07",
                 word="TABLE_EXISTS",
-                hint="If that role is trusted, call this as it or as a member of it, or make it the owner of the"
-                " database; else bind tables of another schema.",
+                hint="If that role is trusted, call this as it, or as a member of it that is no superuser; else bind"
+                " tables of another schema.",
             )
 
     async def has_embeddings(self, turns: str) -> bool:
