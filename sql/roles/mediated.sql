@@ -2,7 +2,7 @@
 -- nothing else of the graph. A role that cannot log in reads the tables. Functions in schema api run with its rights;
 -- these are all that is exposed over HTTP. It needs a superuser, as it gives functions to the new role, the tables of
 -- graph_kernel.create_tables(), and the roles of supabase.sql. It may be run again. It ends in an error, and changes
--- nothing, where others own schema api or one of these functions, or may act as the new role, or where that owns
+-- nothing, where others own the extension's schema, schema api or one of these functions, or may act as the new role, or where that owns
 -- something else.
 
 BEGIN;
@@ -27,6 +27,17 @@ BEGIN
     IF home IS NULL THEN
         RAISE EXCEPTION 'extension graph_kernel is not installed here'
             USING ERRCODE = 'undefined_object', HINT = 'CREATE EXTENSION graph_kernel;';
+    END IF;
+    -- Its name is looked up for each function: its owner could give it to a schema of his own meanwhile.
+    SELECT o.rolname INTO foreigner
+    FROM pg_extension AS e JOIN pg_namespace AS n ON n.oid = e.extnamespace JOIN pg_roles AS s ON s.oid = n.nspowner
+    JOIN pg_database AS d ON d.datname = current_database()
+    JOIN pg_roles AS o ON o.oid = CASE s.rolname WHEN 'pg_database_owner' THEN d.datdba ELSE s.oid END
+    WHERE e.extname = 'graph_kernel' AND NOT o.rolsuper;
+    IF foreigner IS NOT NULL THEN
+        RAISE EXCEPTION 'schema % of the extension belongs to %, who is no superuser', home, quote_ident(foreigner)
+            USING ERRCODE = 'insufficient_privilege',
+                  HINT = format('ALTER SCHEMA %s OWNER TO %I;', home, current_user);
     END IF;
     IF to_regrole('anon') IS NULL OR to_regrole('authenticated') IS NULL THEN
         RAISE EXCEPTION 'there are no roles anon and authenticated'

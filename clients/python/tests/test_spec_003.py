@@ -356,8 +356,10 @@ def test_two_planes(connection: psycopg.Connection[Any], embed: Embed) -> None:
         ("atom", "far"),
     ]
     connection.execute("INSERT INTO atoms VALUES ('short', 'a', '{1}', %s::uuid[], %s)", (inside, export.slice_id))
+    again = retriever.search(QUESTION, export, limit=5)
+    assert [(hit.plane, hit.id) for hit in again] == [(hit.plane, hit.id) for hit in hits]
     with pytest.raises(GraphKernelError) as caught:
-        retriever.search(QUESTION, export, limit=5)
+        retriever.search(QUESTION, export, limit=5, embedding=[1.0, 2.0])
     assert caught.value.word == "EMBEDDING_DIMENSIONS"
     assert hits[0].score == pytest.approx(1 / 61) and hits[3].score == pytest.approx(1 / 62)
     assert hits[1].provenance["sources"] == [ANCHOR] and hits[0].provenance["mac"]

@@ -93,10 +93,11 @@ const END_SESSION: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activit
 const DESCRIBED: &str =
     "SELECT name, graph_kernel.describe_graph(name) FROM graph_kernel.chosen_graph() AS name";
 
-/// For the graph $1 a schema of its tables that is another's, where policies are not for the current role: that role,
-/// the schema, its owner. Superusers may do all anyway. The tables are found by their OIDs.
+/// For the graph $1 a schema of its tables that is another's, where policies are not for the current role, or a table,
+/// where that is a superuser, whom code of its triggers would serve: that role, what it is, its owner. Other superusers
+/// may do all anyway. The tables are found by their OIDs.
 const FOREIGN_SCHEMA: &str = "\
-    SELECT r.rolname::text, n.nspname::text, o.rolname::text \
+    SELECT r.rolname::text, format(f.what, n.nspname, c.relname), f.owner::text \
     FROM pg_roles AS r, (SELECT unnest(coalesce( \
         (SELECT ARRAY[b.turns, b.edges] FROM graph_kernel.bindings AS b WHERE b.is_current AND b.name = $1), \
         ARRAY[to_regclass('public.memory_turns'), to_regclass('public.memory_turn_edges')])) AS oid) AS t \
@@ -104,8 +105,12 @@ const FOREIGN_SCHEMA: &str = "\
     JOIN pg_roles AS s ON s.oid = n.nspowner \
     JOIN pg_roles AS o ON o.oid = CASE s.rolname WHEN 'pg_database_owner' \
         THEN (SELECT d.datdba FROM pg_database AS d WHERE d.datname = current_database()) ELSE s.oid END \
-    WHERE r.rolname = current_user AND NOT o.rolsuper AND o.oid <> r.oid AND (r.rolsuper OR r.rolbypassrls \
-        OR pg_has_role(r.oid, c.relowner, 'USAGE') AND NOT pg_has_role(r.oid, o.oid, 'USAGE')) LIMIT 1";
+    JOIN pg_roles AS w ON w.oid = c.relowner \
+    CROSS JOIN LATERAL ( \
+        SELECT 'schema %I', o.rolname WHERE NOT o.rolsuper AND o.oid <> r.oid AND (r.rolsuper OR r.rolbypassrls \
+            OR pg_has_role(r.oid, c.relowner, 'USAGE') AND NOT pg_has_role(r.oid, o.oid, 'USAGE')) \
+        UNION ALL SELECT 'table %I.%I', w.rolname WHERE r.rolsuper AND NOT w.rolsuper) AS f (what, owner) \
+    WHERE r.rolname = current_user LIMIT 1";
 
 /// The longest answer to a query, in bytes.
 const MAX_ANSWER_BYTES: usize = MAX_DATA_BYTES;
@@ -408,7 +413,7 @@ impl Database {
         let (role, owner): (Option<&str>, Option<&str>) = (value(row, 1)?, value(row, 2)?);
         match role.zip(owner) {
             None => Ok(schema),
-            Some((role, owner)) => Err(could_run_code(role, &schema, owner)),
+            Some((role, owner)) => Err(could_run_code(role, &format!("schema {schema}"), owner)),
         }
     }
 
@@ -417,22 +422,21 @@ impl Database {
     ///
     /// The tables keep their names until the transaction ends, but not their schemas: who owns one can give its name to
     /// another, with a view in it whose code would run as this role. Such code a table's owner has in a policy as well,
-    /// but not for a role that policies are not for. That one is refused where another role owns the schema.
+    /// but not for a role that policies are not for. That one is refused where another role owns the schema; a
+    /// superuser also where another owns a table, whose triggers would run as him.
     pub(crate) fn graph(&mut self) -> Result<(String, Value), Fault> {
         let row = self.query_one(DESCRIBED, &[])?;
         let (name, graph) = (value(&row, 0)?, value(&row, 1)?);
         let rows = self.rows(FOREIGN_SCHEMA, &[(&name, Type::TEXT)])?;
         let Some(row) = rows.first() else { return Ok((name, graph)) };
-        let (role, schema, owner): (&str, &str, &str) =
-            (value(row, 0)?, value(row, 1)?, value(row, 2)?);
-        Err(could_run_code(role, schema, owner))
+        Err(could_run_code(value(row, 0)?, value(row, 1)?, value(row, 2)?))
     }
 }
 
-/// The fault of a role that passes over row security, where another role owns a schema whose names it would follow.
-fn could_run_code(role: &str, schema: &str, owner: &str) -> Fault {
+/// The fault of a role that passes over row security, where another role owns what it would follow names in, or write.
+fn could_run_code(role: &str, what: &str, owner: &str) -> Fault {
     let text = format!(
-        "the role {role} passes over row security, and {owner}, who owns the schema {schema}, could have it run code: \
+        "the role {role} passes over row security, and {owner}, who owns the {what}, could have it run code: \
          connect as a role with no more rights than it needs"
     );
     Fault { text, kind: FaultKind::Forbidden }

@@ -8,7 +8,8 @@ use crate::hex::hex;
 /// How many of each list are looked at, where fewer are asked for.
 pub const MIN_LIST: u32 = 128;
 
-/// What is weaker is not found: as the seed of a policy it would be nothing.
+/// What is weaker counts as much, so that it is something as the seed of a policy, and one score without bounds, as an
+/// inner product can be, hides no other.
 pub const MIN_STRENGTH: f32 = 0.000_001;
 
 /// What a question was asked by.
@@ -46,7 +47,8 @@ pub struct Found {
 
 /// The best of these turns, so many, by higher strength, then by lower id. Each score is divided by the best one of its
 /// list, and counts half; the whole where the question was asked by that list alone. A negative score counts 0, and a
-/// list whose best score is 0 counts nothing. In binary64, rounded to binary32 once.
+/// list whose best score is 0 counts nothing; what counts nothing in all is not found. In binary64, rounded to binary32
+/// once; what is below [`MIN_STRENGTH`] is that, in the order of what it was.
 #[must_use]
 pub fn strongest(candidates: &[Candidate], asked: Asked, limit: u32) -> Vec<Found> {
     let similarity = |turn: &Candidate| turn.similarity.map_or(0.0, f64::from);
@@ -62,17 +64,21 @@ pub fn strongest(candidates: &[Candidate], asked: Asked, limit: u32) -> Vec<Foun
             (true, false) => by_embedding,
             (false, _) => by_words,
         };
-        Found {
+        let found = Found {
             id: turn.id,
-            strength: strength as f32,
+            strength: (strength as f32).max(MIN_STRENGTH),
             similarity: turn.similarity.filter(|_| asked.embedding),
             words: asked.words.then_some(turn.words as f32),
-        }
+        };
+        (strength.min(f64::from(MIN_STRENGTH)), found)
     });
-    let mut found: Vec<Found> = found.filter(|turn| turn.strength >= MIN_STRENGTH).collect();
-    found.sort_unstable_by(|a, b| b.strength.total_cmp(&a.strength).then(a.id.cmp(&b.id)));
+    let mut found: Vec<(f64, Found)> = found.filter(|(weak, _)| *weak > 0.0).collect();
+    found.sort_unstable_by(|(weak_a, a), (weak_b, b)| {
+        let by_strength = b.strength.total_cmp(&a.strength).then(weak_b.total_cmp(weak_a));
+        by_strength.then(a.id.cmp(&b.id))
+    });
     found.truncate(limit as usize);
-    found
+    found.into_iter().map(|(_, found)| found).collect()
 }
 
 /// SHA-256, in hex, of what was found in order: each turn's 16 id bytes and its strength as little-endian binary32.
@@ -119,10 +125,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_weak_for_a_seed_is_not_found() {
-        let turns = [turn(1, 1.0, 0.0), turn(2, 1e-6, 0.0), turn(3, 9e-7, 0.0)];
+    fn what_is_too_weak_for_a_seed_is_as_weak_as_one_can_be() {
+        let turns = [turn(1, 1e30, 0.0), turn(2, 1.0, 0.0), turn(3, 2.0, 0.0), turn(4, 0.0, 0.0)];
         let embedding = Asked { words: false, ..BOTH };
-        assert_eq!(strengths(&turns, embedding), [(1, 1.0), (2, 1e-6)]);
+        assert_eq!(strengths(&turns, embedding), [(1, 1.0), (3, 1e-6), (2, 1e-6)]);
         assert_eq!(strongest(&turns, embedding, 1).len(), 1);
     }
 }

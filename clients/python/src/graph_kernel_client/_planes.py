@@ -37,15 +37,12 @@ class Plane:
         names["table"] = _table(self.table)
         return (
             "SELECT {id}::text AS id, {content}::text AS content, {embedding}::real[] AS embedding,"
-            " {sources}::text[] AS sources FROM {table} WHERE {source_slice_id} = %s ORDER BY 1".format(**names)
+            " {sources}::text[] AS sources FROM {table} WHERE {source_slice_id}::pg_catalog.text"
+            " OPERATOR(pg_catalog.=) %s ORDER BY 1".format(**names)
         )
 
 
 def _cosine(one: Sequence[float], other: Sequence[float]) -> float:
-    if len(one) != len(other):
-        raise GraphKernelError(
-            f"embeddings of {len(one)} and of {len(other)} dimensions", sqlstate="22023", word="EMBEDDING_DIMENSIONS"
-        )
     lengths = math.sqrt(math.fsum(x * x for x in one)) * math.sqrt(math.fsum(y * y for y in other))
     return math.fsum(x * y for x, y in zip(one, other, strict=True)) / lengths if lengths else -1.0
 
@@ -53,11 +50,23 @@ def _cosine(one: Sequence[float], other: Sequence[float]) -> float:
 def ranked(
     plane: Literal["atom", "proposal"], table: Plane, rows: Sequence[DictRow], vector: Sequence[float]
 ) -> list[DualPlaneHit]:
-    """The rows by similarity; those without an embedding of finite numbers are not found."""
+    """The rows by similarity; those without an embedding of finite numbers, of as many as it has, are not found.
+
+    Where all have others, it is an error.
+    """
+    dimensions = {len(row["embedding"]) for row in rows if row["embedding"]}
+    if dimensions and len(vector) not in dimensions:
+        raise GraphKernelError(
+            f"embeddings of {min(dimensions)} and of {len(vector)} dimensions",
+            sqlstate="22023",
+            word="EMBEDDING_DIMENSIONS",
+        )
     found = [
         (_cosine(row["embedding"], vector), row)
         for row in rows
-        if row["embedding"] and all(number is not None and math.isfinite(number) for number in row["embedding"])
+        if row["embedding"]
+        and len(row["embedding"]) == len(vector)
+        and all(number is not None and math.isfinite(number) for number in row["embedding"])
     ]
     found.sort(key=lambda pair: (-pair[0], pair[1]["id"]))
     return [

@@ -11,6 +11,28 @@ def operator(name: str) -> str:
 EQ = operator("=")
 
 
+# The extension that the private tables belong to: the schema of its functions, quoted; where policies are not for the
+# current role, and another owns that schema, who could give its name to one of his own, both roles.
+EXTENSION = f"""
+    SELECT pg_catalog.quote_ident(n.nspname), f.role, f.owner
+      FROM pg_catalog.pg_extension AS e
+      JOIN pg_catalog.pg_namespace AS n ON n.oid {EQ} e.extnamespace
+      JOIN pg_catalog.pg_depend AS d ON d.refobjid {EQ} e.oid AND d.deptype {EQ} 'e'
+       AND d.refclassid {EQ} 'pg_catalog.pg_extension'::pg_catalog.regclass::pg_catalog.oid
+       AND d.classid {EQ} 'pg_catalog.pg_class'::pg_catalog.regclass::pg_catalog.oid
+       AND d.objid {EQ} pg_catalog.to_regclass('graph_kernel.binding')::pg_catalog.oid
+      LEFT JOIN LATERAL (
+          SELECT r.rolname::text AS role, o.rolname::text AS owner
+            FROM pg_catalog.pg_roles AS r
+            JOIN pg_catalog.pg_roles AS s ON s.oid {EQ} n.nspowner
+            JOIN pg_catalog.pg_database AS b ON b.datname {EQ} pg_catalog.current_database()
+            JOIN pg_catalog.pg_roles AS o
+              ON o.oid {EQ} CASE WHEN s.rolname {EQ} 'pg_database_owner' THEN b.datdba ELSE s.oid END
+           WHERE r.rolname {EQ} current_user AND (r.rolsuper OR r.rolbypassrls)
+             AND NOT o.rolsuper AND NOT o.oid {EQ} r.oid) AS f ON true
+     WHERE e.extname {EQ} 'graph_kernel'"""
+
+
 def table_of(column: str) -> str:
     """The name of a table with its schema, by a column that has its OID: its name alone may be another's by the next
     statement."""

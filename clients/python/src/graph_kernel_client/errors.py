@@ -86,3 +86,18 @@ def translated() -> Iterator[None]:
         raise _translate(error) from error
     except UnicodeEncodeError as error:
         raise GraphKernelError(f"not text: {error.reason}", sqlstate="22021", word="INVALID_TEXT") from error
+
+
+def no_extension() -> GraphKernelError:
+    return GraphKernelError(
+        "the database has no extension graph_kernel", sqlstate="42704", hint="CREATE EXTENSION graph_kernel;"
+    )
+
+
+def could_run_code(role: str, owner: str, what: str) -> GraphKernelError:
+    """Of a role that passes over row security, where another owns what it would follow names in, or write."""
+    return GraphKernelError(
+        f"the role {role} passes over row security, and {owner}, who owns the {what}, could have it run code",
+        sqlstate="42501",
+        hint="Connect as a role with no more rights than it needs.",
+    )

@@ -16,9 +16,9 @@ from psycopg import sql
 from psycopg.pq import TransactionStatus
 from psycopg.rows import DictRow, dict_row, tuple_row
 
-from .._sql import EQ, escaped, quoted, table_of, unescaped
+from .._sql import EQ, EXTENSION, escaped, quoted, table_of, unescaped
 from ..config import connect_timeout, conninfo, timeout_milliseconds
-from ..errors import ConfigurationError, GraphKernelError, translated
+from ..errors import ConfigurationError, GraphKernelError, could_run_code, no_extension, translated
 
 
 class Pool(Protocol):
@@ -223,21 +223,21 @@ class Database:
             for name in unknown:
                 await cursor.execute(sql.SQL("SET LOCAL {} TO DEFAULT").format(name), prepare=False)
 
+    async def _extension_schema(self, connection: psycopg.AsyncConnection[Any]) -> str:
+        """The schema of the extension's functions, quoted: as it is now, since its owner can give it another name."""
+        async with psycopg.AsyncCursor(connection, row_factory=tuple_row) as cursor:
+            await cursor.execute(EXTENSION, prepare=False)
+            found = await cursor.fetchone()
+        if found is None:
+            raise no_extension()
+        schema, role, owner = found
+        if owner is not None:
+            raise could_run_code(role, owner, f"schema {schema}")
+        return str(schema)
+
     async def _statement(self, connection: psycopg.AsyncConnection[Any], query: str) -> sql.Composed:
-        if self._schema is None and "{gk}" in query:
-            # The functions of the extension, not any of their names that the search_path finds first.
-            async with psycopg.AsyncCursor(connection, row_factory=tuple_row) as cursor:
-                await cursor.execute(
-                    "SELECT pg_catalog.quote_ident(n.nspname) FROM pg_catalog.pg_extension AS e"
-                    f" JOIN pg_catalog.pg_namespace AS n ON n.oid {EQ} e.extnamespace"
-                    f" WHERE e.extname {EQ} 'graph_kernel'",
-                    prepare=False,
-                )
-                found = await cursor.fetchone()
-                if found is None:
-                    raise _no_extension()
-                self._schema = found[0]
-        prefix = "" if self._schema is None else self._schema.replace("%", "%%") + "."
+        # The functions of the extension, not any of their names that the search_path finds first.
+        prefix = (await self._extension_schema(connection)).replace("%", "%%") + "." if "{gk}" in query else ""
         return sql.SQL(query).format(gk=sql.SQL(prefix))
 
     async def _execute(
@@ -248,12 +248,6 @@ class Database:
         async with psycopg.AsyncCursor(connection, row_factory=dict_row) as cursor:
             await cursor.execute(statement, parameters, prepare=False)
             return await cursor.fetchall()
-
-
-def _no_extension() -> GraphKernelError:
-    return GraphKernelError(
-        "the database has no extension graph_kernel", sqlstate="42704", hint="CREATE EXTENSION graph_kernel;"
-    )
 
 
 def _is_idle(connection: psycopg.AsyncConnection[Any]) -> bool:
@@ -298,17 +292,12 @@ class Transaction:
 
     async def graph(self) -> DictRow:
         """The chosen graph: its name, its tables with their schemas, and its mapping."""
-        # Without the extension the schema could be anybody's.
-        is_there = await self.fetch(
-            f"""SELECT FROM pg_catalog.pg_extension AS e
-                  JOIN pg_catalog.pg_namespace AS n ON n.nspname {EQ} 'graph_kernel'
-                  JOIN pg_catalog.pg_depend AS d ON d.objid {EQ} n.oid AND d.refobjid {EQ} e.oid AND d.deptype {EQ} 'e'
-                 WHERE e.extname {EQ} 'graph_kernel'
-                   AND d.classid {EQ} 'pg_catalog.pg_namespace'::pg_catalog.regclass
-                   AND d.refclassid {EQ} 'pg_catalog.pg_extension'::pg_catalog.regclass"""
-        )
-        if not is_there:
-            raise _no_extension()
+        # It is not dropped before the transaction ends: its schema could be another's by the next statement.
+        try:
+            await self.execute("LOCK TABLE graph_kernel.binding IN ACCESS SHARE MODE")
+        except (psycopg.errors.InvalidSchemaName, psycopg.errors.UndefinedTable) as error:
+            raise no_extension() from error
+        await self._database._extension_schema(self.connection)
         (bound,) = await self.fetch(
             f"""SELECT c.name, b.name IS NULL AS is_unbound, {table_of("b.turns")} AS turns,
                        {table_of("b.edges")} AS edges, b.edges IS NULL AS has_no_edges, b.columns,
@@ -332,36 +321,37 @@ class Transaction:
         """An error where a table of the graph is in the schema of another, and policies are not for this role.
 
         The owner of a schema can put a view in the place of a table between two statements, whose code would run as
-        this role. Such code a table's owner has in a policy as well, but not for a role that policies are not for.
+        this role. Such code a table's owner has in a policy as well, but not for a role that policies are not for. For
+        a superuser it is an error also where a table is another's, whose triggers would run as the superuser.
         """
         foreign = await self.fetch(
-            f"""SELECT r.rolname AS role, n.nspname AS name, o.rolname AS owner
-                  FROM pg_catalog.pg_roles AS r,
-                       (SELECT pg_catalog.unnest(coalesce(
+            f"""SELECT r.rolname AS role, f.owner, pg_catalog.format(f.what, n.nspname, c.relname) AS name
+                  FROM pg_catalog.pg_roles AS r
+                 CROSS JOIN (SELECT pg_catalog.unnest(coalesce(
                             (SELECT ARRAY[b.turns::pg_catalog.oid, b.edges::pg_catalog.oid]
                                FROM graph_kernel.bindings AS b WHERE b.is_current AND b.name {EQ} %s),
                             ARRAY[pg_catalog.to_regclass('public.memory_turns')::pg_catalog.oid,
                                   pg_catalog.to_regclass('public.memory_turn_edges')::pg_catalog.oid])) AS oid) AS t
                   JOIN pg_catalog.pg_class AS c ON c.oid {EQ} t.oid
+                  JOIN pg_catalog.pg_roles AS w ON w.oid {EQ} c.relowner
                   JOIN pg_catalog.pg_namespace AS n ON n.oid {EQ} c.relnamespace
                   JOIN pg_catalog.pg_roles AS s ON s.oid {EQ} n.nspowner
-                  JOIN pg_catalog.pg_roles AS o ON o.oid {EQ}
-                       (SELECT CASE WHEN s.rolname {EQ} 'pg_database_owner' THEN d.datdba ELSE s.oid END
-                          FROM pg_catalog.pg_database AS d WHERE d.datname {EQ} pg_catalog.current_database())
-                 WHERE r.rolname {EQ} current_user AND NOT o.rolsuper AND NOT o.oid {EQ} r.oid
-                   AND (r.rolsuper OR r.rolbypassrls
-                        OR pg_catalog.pg_has_role(r.oid, c.relowner, 'USAGE')
-                           AND NOT pg_catalog.pg_has_role(r.oid, o.oid, 'USAGE'))
-                 LIMIT 1""",
+                  JOIN pg_catalog.pg_database AS d ON d.datname {EQ} pg_catalog.current_database()
+                  JOIN pg_catalog.pg_roles AS o
+                    ON o.oid {EQ} CASE WHEN s.rolname {EQ} 'pg_database_owner' THEN d.datdba ELSE s.oid END
+                 CROSS JOIN LATERAL (
+                     SELECT 'schema %%I', o.rolname
+                      WHERE NOT o.rolsuper AND NOT o.oid {EQ} r.oid
+                        AND (r.rolsuper OR r.rolbypassrls
+                             OR pg_catalog.pg_has_role(r.oid, c.relowner, 'USAGE')
+                                AND NOT pg_catalog.pg_has_role(r.oid, o.oid, 'USAGE'))
+                     UNION ALL
+                     SELECT 'table %%I.%%I', w.rolname WHERE r.rolsuper AND NOT w.rolsuper) AS f (what, owner)
+                 WHERE r.rolname {EQ} current_user LIMIT 1""",
             (graph,),
         )
         for one in foreign:
-            raise GraphKernelError(
-                f"the role {one['role']} passes over row security, and {one['owner']}, who owns the schema"
-                f" {one['name']}, could have it run code",
-                sqlstate="42501",
-                hint="Connect as a role with no more rights than it needs.",
-            )
+            raise could_run_code(one["role"], one["owner"], one["name"])
 
     async def tables(self) -> tuple[str, str]:
         """The tables that are written, as statements have them: those of the graph, if they are of create_tables'

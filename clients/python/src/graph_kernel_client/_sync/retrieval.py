@@ -228,8 +228,8 @@ class DualPlaneRetriever:
         proposals: Plane | None = None,
     ) -> None:
         self._retriever = retriever
-        self._atoms = atoms or Plane("semantic_atoms", sources="source_turn_ids")
-        self._proposals = proposals or Plane("semantic_proposals", sources="source_atoms")
+        self._atoms = atoms or Plane("public.semantic_atoms", sources="source_turn_ids")
+        self._proposals = proposals or Plane("public.semantic_proposals", sources="source_atoms")
 
     def search(
         self,
