@@ -139,6 +139,11 @@ BEGIN
         RAISE EXCEPTION 'the name of a graph must have 1 to 63 bytes'
             USING ERRCODE = 'invalid_parameter_value', DETAIL = 'INVALID_BINDING';
     END IF;
+    IF octet_length(columns::text) > 262144 THEN
+        RAISE EXCEPTION 'the mapping has more than 262144 bytes'
+            USING ERRCODE = 'program_limit_exceeded', DETAIL = 'INVALID_BINDING',
+                  HINT = 'Generate columns in the table, and name these.';
+    END IF;
     described := graph_kernel.describe_tables(turns::oid, edges::oid, columns, extension_schema, name, binder);
     by_child := (described ->> 'edges_by_child')::oid;
     -- Without these every probe of a slice reads the whole table. An index on an expression has to be made for

@@ -306,7 +306,7 @@ BEGIN
             USING ERRCODE = 'insufficient_privilege', DETAIL = 'PRIVATE_TABLE';
     END IF;
     -- Sessions read the others of these tables whole.
-    IF TG_TABLE_NAME <> 'policies' AND pg_relation_size(TG_RELID) > 16777216 THEN
+    IF TG_TABLE_NAME <> 'policies' AND pg_table_size(TG_RELID) > 16777216 THEN
         RAISE EXCEPTION 'table %.% has more than 16 MiB', TG_TABLE_SCHEMA, TG_TABLE_NAME
             USING ERRCODE = 'program_limit_exceeded', DETAIL = 'PRIVATE_TABLE',
                   HINT = 'A superuser can insert more, such as a restore of his.';
@@ -335,6 +335,7 @@ DECLARE
     tables regclass[];
     odd regclass;
     lost text; -- what cannot be done where a table is not there
+    lengthy boolean := false;
 BEGIN
     IF NEW.bound_by IS NULL OR NOT is_owner THEN
         SELECT r.oid, r.rolname INTO NEW.binder, NEW.bound_by FROM pg_roles AS r WHERE r.rolname = current_user;
@@ -352,6 +353,16 @@ BEGIN
                 TG_TABLE_SCHEMA, TG_TABLE_NAME;
             RETURN NULL;
         END IF;
+    END IF;
+    -- Each part of a mapping is looked at by graph_check.
+    IF TG_TABLE_NAME = 'binding' THEN
+        lengthy := octet_length(NEW.columns::text) > 262144 OR octet_length(NEW.resolved::text) > 262144;
+    ELSIF TG_TABLE_NAME = 'recorder_binding' THEN
+        lengthy := octet_length(NEW.columns::text) > 262144;
+    END IF;
+    IF lengthy THEN
+        RAISE WARNING 'a mapping has more than 262144 bytes: a row of %.% is left out', TG_TABLE_SCHEMA, TG_TABLE_NAME;
+        RETURN NULL;
     END IF;
     -- Where a restore has not found a table, the row still says that the name, or the place of the events, is taken.
     IF TG_TABLE_NAME = 'binding' THEN

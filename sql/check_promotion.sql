@@ -14,7 +14,8 @@ DECLARE
     bound_columns bytea[] := ARRAY(
         SELECT DISTINCT replace(w.word, E'\\', E'\\\\')::bytea
         FROM (SELECT graph #> '{turns,columns}' UNION ALL SELECT graph #> '{edges,columns}'
-              UNION ALL SELECT b.columns FROM graph_kernel.binding AS b WHERE b.name = check_promotion.name
+              UNION ALL SELECT b.columns FROM graph_kernel.binding AS b
+                        WHERE b.is_current AND b.name = check_promotion.name
               UNION ALL SELECT b.columns FROM graph_kernel.recorder_binding AS b) AS m (mapping)
         CROSS JOIN LATERAL jsonb_path_query(m.mapping, '$.** ? (@.type() == "string")') AS s (value)
         CROSS JOIN LATERAL (SELECT s.value #>> '{}') AS v (text)

@@ -114,6 +114,15 @@ BEGIN
             'CREATE TRIGGER content_hash BEFORE INSERT OR UPDATE ON %1$I.memory_turns
                 FOR EACH ROW EXECUTE FUNCTION %2$s(''content_text'', ''content_hash'')', schema,
             graph_kernel.own_name('graph_content_hash_trigger'));
+        -- The owner of the extension's schema could have exchanged it meanwhile.
+        IF NOT EXISTS (SELECT FROM pg_trigger AS t JOIN pg_proc AS p ON p.oid = t.tgfoid
+                       WHERE t.tgrelid = format('%I.memory_turns', schema)::regclass AND t.tgname = 'content_hash'
+                         AND p.prosrc = 'graph_content_hash_trigger_wrapper'
+                         AND p.prolang = (SELECT l.oid FROM pg_language AS l WHERE l.lanname = 'c')) THEN
+            RAISE EXCEPTION 'the schema of the extension was renamed meanwhile'
+                USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = 'INVALID_TRIGGER',
+                      HINT = 'Call it again.';
+        END IF;
     END IF;
     EXECUTE pg_catalog.format(
         'COMMENT ON TABLE %1$I.memory_turns IS ''turns of conversations''', schema);

@@ -344,3 +344,40 @@ fn no_aggregate_in_the_place_of_a_function_is_called() {
     assert!(!setup.has_caught());
     setup.assert_sound();
 }
+
+/// The owner of the extension's schema exchanges it while another makes tables: no trigger function of his gets there.
+#[test]
+fn made_tables_have_the_extensions_trigger_function() {
+    let setup = Setup::empty("schemas_made");
+    let mut caller = setup.admin();
+    caller
+        .batch_execute(&format!(
+            "CREATE SCHEMA ext AUTHORIZATION {OWNER}; CREATE EXTENSION graph_kernel SCHEMA ext"
+        ))
+        .unwrap();
+    let mut owner = setup.owner();
+    owner
+        .batch_execute(
+            "CREATE SCHEMA fake;
+             CREATE FUNCTION fake.graph_content_hash_trigger() RETURNS trigger LANGUAGE plpgsql AS
+                 'BEGIN RETURN NEW; END';
+             CREATE PROCEDURE fake.swap() LANGUAGE plpgsql AS $$ BEGIN LOOP
+                 ALTER SCHEMA ext RENAME TO own; ALTER SCHEMA fake RENAME TO ext; COMMIT;
+                 ALTER SCHEMA ext RENAME TO fake; ALTER SCHEMA own RENAME TO ext; COMMIT;
+             END LOOP; END $$",
+        )
+        .unwrap();
+    let canceller = owner.cancel_token();
+    let swapping = thread::spawn(move || attempt(&mut owner, "CALL fake.swap()"));
+    for n in 0..200 {
+        let make = format!("CREATE SCHEMA made{n}; SELECT graph_kernel.create_tables('made{n}')");
+        attempt(&mut caller, &make);
+    }
+    while !swapping.is_finished() {
+        canceller.cancel_query(postgres::NoTls).unwrap();
+        thread::sleep(Duration::from_millis(10));
+    }
+    let found = "SELECT count(*) FILTER (WHERE p.prolang <> 13) || ' of ' || (count(*) > 0)
+        FROM pg_trigger AS t JOIN pg_proc AS p ON p.oid = t.tgfoid WHERE t.tgname = 'content_hash'";
+    assert_eq!(crate::setup::text(&mut caller, found), "0 of true");
+}

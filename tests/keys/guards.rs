@@ -387,6 +387,14 @@ fn what_sessions_read_whole_is_bounded() {
     ] {
         owner.batch_execute(&format!("INSERT INTO graph_kernel.{row}")).unwrap();
     }
+    // With what is stored beside the rows.
+    owner
+        .batch_execute(
+            "INSERT INTO graph_kernel.binding (name, is_current, turns, columns, resolved)
+             SELECT 'x', false, 'pg_class'::regclass,
+                    (SELECT jsonb_object_agg(n, repeat('x', 200)) FROM generate_series(1, 1500) AS n), '{}'",
+        )
+        .unwrap();
     for table in ["binding", "store_binding"] {
         let longest =
             format!("SELECT string_agg(length(name)::text, ' ') FROM graph_kernel.{table}");

@@ -284,7 +284,8 @@ fn a_conflict_with_recovery_is_an_error(
             Ok(row) => assert_eq!(row.get::<_, String>(0), before),
             Err(error) => {
                 let code = error.code().map(|code| code.code().to_owned());
-                assert!(code.as_deref() == Some("40001") || error.is_closed(), "{error:?}");
+                // The session may have been ended, which a broken pipe says as well.
+                assert!(matches!(code.as_deref(), Some("40001") | None), "{error:?}");
                 break;
             }
         }
