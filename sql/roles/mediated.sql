@@ -2,8 +2,8 @@
 -- nothing else of the graph. A role that cannot log in reads the tables. Functions in schema api run with its rights;
 -- these are all that is exposed over HTTP. It needs a superuser, as it gives functions to the new role, the tables of
 -- graph_kernel.create_tables(), and the roles of supabase.sql. It may be run again. It ends in an error, and changes
--- nothing, where others own the extension's schema, schema api or one of these functions, or may act as the new role, or
--- where that owns something else.
+-- nothing, where others own the extension's schema, schema api or one of these functions, or may act as the new role,
+-- or where that owns something else.
 
 BEGIN;
 -- Nothing that others have made is found without its schema. That of the extension may be one where they make objects:
