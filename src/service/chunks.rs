@@ -110,7 +110,9 @@ impl ChunkCursor {
                 }
                 // In one log the chunks that follow begin later still.
                 if self.pane.is_none() && self.filter.is_behind(&chunk) {
-                    self.events = None;
+                    if let Some(events) = self.events.take() {
+                        events.end();
+                    }
                     return Ok(None);
                 }
             }

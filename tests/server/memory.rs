@@ -318,6 +318,32 @@ fn a_recall_reads_no_text_twice() {
     assert!(once > 100 && recall == once, "{recall} of {once}");
 }
 
+/// What reads a part of the log for each row of a query leaves nothing open of it.
+#[test]
+fn chunks_of_one_event_after_the_other_keep_nothing() {
+    let database = Database::with_tables("memory_chunks");
+    let mut client = database.connect();
+    client
+        .batch_execute(
+            "SELECT graph_kernel.create_recorder_table();
+             INSERT INTO recorder_events (segment_id, ordinal, byte_offset, event_id, pane_id, session_id,
+                                          occurred_at_ms, event_type, text)
+             SELECT 0, n, n, n, 1, 's', n, 'ingress_text', 'x' FROM generate_series(1, 20000) AS n",
+        )
+        .unwrap();
+    for call in
+        ["recorder_event_chunks(0, n)", "recorder_chunks(to_segment_id => 0, to_ordinal => n)"]
+    {
+        let statement = format!(
+            "SELECT (count(*) > 0)::text FROM (SELECT {call} FROM generate_series(1, 1500) AS n OFFSET 0) AS c"
+        );
+        let mut client = database.connect();
+        let (answer, held) = measured(&mut client, &statement);
+        assert_eq!(answer.as_deref(), Ok("true"), "{call}");
+        assert!(held <= 24 << 10, "{call} holds {held} KiB");
+    }
+}
+
 /// A payload is hashed as text: nothing is built of the values in it.
 #[test]
 fn payloads_of_many_values_are_hashed_in_little_memory() {

@@ -95,6 +95,16 @@ impl EventCursor {
         EventCursor { cursor, reads, last: None }
     }
 
+    /// Reads no more.
+    pub fn end(self) {
+        let EventCursor { cursor, reads, .. } = self;
+        let cursor = std::panic::AssertUnwindSafe(cursor);
+        with_hints(reads, move || {
+            let cursor = cursor;
+            cursor.0.end();
+        });
+    }
+
     /// What `read` makes of the next event; `None` at the end.
     ///
     /// # Errors

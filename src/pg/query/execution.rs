@@ -152,17 +152,39 @@ impl Cursor {
             sink(row);
             ControlFlow::Continue(())
         };
-        // SAFETY: see `open`. After the last row it is ended here, and the callback is unregistered.
+        // SAFETY: see `open`. After the last row it is ended here.
         unsafe {
             (*suspended).execution.run(1, &mut sink);
             if !found {
                 self.suspended = None;
-                let (calling, argument) = ((*suspended).calling, pg_sys::Datum::from(suspended));
-                pg_sys::UnregisterExprContextCallback(calling.0, Some(end_suspended), argument);
-                end(suspended);
+                end_now(suspended);
             }
         }
         Ok(found)
+    }
+
+    /// Ends the statement before its last row: else it would last as long as the calling query, which may call the
+    /// function for each of its rows.
+    pub fn end(mut self) {
+        if let Some(suspended) = self.suspended.take()
+            && !self.owner.is_rolled_back()
+        {
+            // SAFETY: see `open`.
+            unsafe { end_now(suspended) }
+        }
+    }
+}
+
+/// Ends a suspended statement, and unregisters the callback that would.
+///
+/// # Safety
+/// As of [`end`].
+unsafe fn end_now(suspended: *mut Suspended) {
+    // SAFETY: guaranteed by the caller.
+    unsafe {
+        let (calling, argument) = ((*suspended).calling, pg_sys::Datum::from(suspended));
+        pg_sys::UnregisterExprContextCallback(calling.0, Some(end_suspended), argument);
+        end(suspended);
     }
 }
 
