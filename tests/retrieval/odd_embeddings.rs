@@ -63,6 +63,32 @@ fn other_dimensions_are_an_error_where_all_are_so() {
     }
 }
 
+/// What words alone have found is compared by itself.
+#[test]
+fn a_hit_by_words_may_have_other_dimensions() {
+    let database = database("hybrid_dimensions", "real[]");
+    let mut client = database.connect();
+    client
+        .batch_execute(
+            "UPDATE memory_turns SET embedding = '{1,0}';
+             ALTER TABLE memory_turns ADD words tsvector GENERATED ALWAYS AS
+                 (to_tsvector('pg_catalog.english'::regconfig, content_text)) STORED;
+             INSERT INTO memory_turns (id, content_text, embedding) VALUES (gen_random_uuid(), 'kangaroo', '{1}')",
+        )
+        .unwrap();
+    let found = client
+        .query_one(
+            "SELECT count(*) FILTER (WHERE content = 'kangaroo')
+               FROM graph_search('{1,1}', 'kangaroo', 1000)",
+            &[],
+        )
+        .unwrap();
+    assert_eq!(found.get::<_, i64>(0), 1);
+    assert!(
+        !client.query("SELECT FROM graph_recall('{1,1}', 'kangaroo')", &[]).unwrap().is_empty()
+    );
+}
+
 #[test]
 fn bad_queries_are_refused() {
     let database = database("queries", "real[]");

@@ -344,6 +344,28 @@ fn chunks_of_one_event_after_the_other_keep_nothing() {
     }
 }
 
+/// A constant that a mapping computes is no longer there than the call.
+#[test]
+fn plans_with_long_constants_are_not_kept() {
+    let database = Database::with_tables("memory_constants");
+    let mut client = database.connect();
+    client
+        .batch_execute(
+            r#"INSERT INTO memory_turns (id, content_text) VALUES ('00000000-0000-4000-8000-000000000001', 'x');
+               SELECT graph_kernel.bind_tables('memory_turns', 'memory_turn_edges',
+                   '{"turns": {"role": {"expression": "repeat(''x'', 100000000)"}}}')"#,
+        )
+        .unwrap();
+    let mut client = database.connect();
+    let pid = backend_pid(&mut client);
+    let before = private_memory(pid);
+    let turns =
+        "SELECT count(*)::text FROM graph_slice_turns('00000000-0000-4000-8000-000000000001')";
+    assert_eq!(answer(&mut client, turns).as_deref(), Ok("1"));
+    let kept = private_memory(pid) - before;
+    assert!(kept < 50 << 10, "{kept} KiB");
+}
+
 /// A payload is hashed as text: nothing is built of the values in it.
 #[test]
 fn payloads_of_many_values_are_hashed_in_little_memory() {

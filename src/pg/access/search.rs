@@ -139,7 +139,7 @@ impl<'a> Searcher<'a> {
     ) -> Result<Ranking, SqlError> {
         let ids: Vec<TurnId> = turns.iter().map(|turn| turn.id).collect();
         let narrowing = self.narrowing(sought, 1)?;
-        let similarities = self.similarities_of(column, &ids, query, &narrowing)?;
+        let similarities = self.similarities_of(column, &ids, query, &narrowing, false)?;
         for turn in turns {
             match similarities.get(&turn.id) {
                 // A turn that is not sought could not have been found, with an embedding or without.
@@ -152,7 +152,8 @@ impl<'a> Searcher<'a> {
         Ok(ranking)
     }
 
-    /// How similar these turns are, of those that exist; `None` of one without an embedding.
+    /// How similar these turns, which others were found with, are, of those that exist; `None` of one without an
+    /// embedding, or with one of other dimensions.
     ///
     /// # Errors
     /// As [`Searcher::rank`].
@@ -162,7 +163,7 @@ impl<'a> Searcher<'a> {
         ids: &[TurnId],
         query: &QueryEmbedding,
     ) -> Result<HashMap<TurnId, Option<f32>>, SqlError> {
-        self.similarities_of(column, ids, query, &Narrowing::default())
+        self.similarities_of(column, ids, query, &Narrowing::default(), true)
     }
 
     fn similarities_of(
@@ -171,6 +172,7 @@ impl<'a> Searcher<'a> {
         ids: &[TurnId],
         query: &QueryEmbedding,
         narrowing: &Narrowing,
+        may_all_differ: bool,
     ) -> Result<HashMap<TurnId, Option<f32>>, SqlError> {
         let condition = narrowing.condition();
         let names = [("embedding", column.expression.as_str()), ("is_sought", &condition)];
@@ -179,7 +181,7 @@ impl<'a> Searcher<'a> {
             [Argument::Ids(ids)].into_iter().chain(narrowing.arguments()).collect();
         let mut similarities = HashMap::with_capacity(ids.len());
         let mut twice = None;
-        self.compare(&statement, &arguments, query, |id, similarity| {
+        self.compare(&statement, &arguments, query, may_all_differ, |id, similarity| {
             twice = twice.or(similarities.insert(id, similarity).map(|_| id));
         })?;
         match twice {
@@ -355,7 +357,7 @@ impl<'a> Searcher<'a> {
             let arguments: Vec<_> = arguments.into_iter().chain(narrowing.arguments()).collect();
             let mut ranking = Ranking::new(limit, filters);
             let mut given = 0;
-            self.compare(&statement, &arguments, query, |id, similarity| {
+            self.compare(&statement, &arguments, query, false, |id, similarity| {
                 given += 1;
                 ranking.offer(id, 0.0, similarity);
             })?;
@@ -370,18 +372,20 @@ impl<'a> Searcher<'a> {
             self.graph.statement(&ALL_EMBEDDINGS, &[embedding, ("is_sought", &condition)]);
         let arguments: Vec<_> = narrowing.arguments().collect();
         let mut ranking = Ranking::new(limit, filters);
-        self.compare(&statement, &arguments, query, |id, similarity| {
+        self.compare(&statement, &arguments, query, false, |id, similarity| {
             ranking.offer(id, 0.0, similarity);
         })?;
         Ok(ranking.into_hits())
     }
 
-    /// Runs a statement whose columns are a turn's id and its embedding.
+    /// Runs a statement whose columns are a turn's id and its embedding. Where those of all are of other dimensions than
+    /// the query's it is an error, unless they may be.
     fn compare(
         &self,
         statement: &Statement,
         arguments: &[Argument<'_>],
         query: &QueryEmbedding,
+        may_all_differ: bool,
         mut sink: impl FnMut(TurnId, Option<f32>),
     ) -> Result<(), SqlError> {
         let (mut odd, mut are_some_alike) = (None, false);
@@ -403,7 +407,7 @@ impl<'a> Searcher<'a> {
             sink(id, similarity);
             ControlFlow::Continue(())
         })?;
-        match odd.filter(|_| !are_some_alike) {
+        match odd.filter(|_| !are_some_alike && !may_all_differ) {
             None => Ok(()),
             Some((id, OtherDimensions { stored, query })) => Err(SqlError::new(
                 PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,

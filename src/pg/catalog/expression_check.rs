@@ -82,11 +82,7 @@ unsafe fn visit(node: *mut pg_sys::Node, checked: &mut Walk) -> bool {
         checked.found.is_exact &= is_exact(node);
         checked.has_json |= is_json(node);
         checked.found.folds |= folds(node);
-        if expression_tree_walker(node, walk, std::ptr::from_mut(checked).cast()) {
-            return true;
-        }
-        checked.refusal = lengthy_constant(node);
-        checked.refusal.is_some()
+        expression_tree_walker(node, walk, std::ptr::from_mut(checked).cast())
     }
 }
 
@@ -139,41 +135,6 @@ unsafe fn folds(node: *mut pg_sys::Node) -> bool {
             }
             _ => false,
         }
-    }
-}
-
-/// Why this node is refused, where it computes something of constants that may be of any length: each session that
-/// reads the graph would keep it in its plans. A text whose length is cast is as long as it was, or as its type says.
-///
-/// # Safety
-/// `node` is part of an analysed expression.
-unsafe fn lengthy_constant(node: *mut pg_sys::Node) -> Option<ExpressionRefusal> {
-    const TEXTS: [pg_sys::Oid; 3] = [pg_sys::TEXTOID, pg_sys::VARCHAROID, pg_sys::BPCHAROID];
-    // What LIKE … ESCAPE and SIMILAR TO make of a pattern.
-    const PATTERNS: [u32; 3] = [
-        pg_sys::F_LIKE_ESCAPE_TEXT_TEXT,
-        pg_sys::F_SIMILAR_TO_ESCAPE_TEXT,
-        pg_sys::F_SIMILAR_TO_ESCAPE_TEXT_TEXT,
-    ];
-    // SAFETY: guaranteed by the caller; the cast follows the check of the node's tag.
-    unsafe {
-        if !folds(node) {
-            return None;
-        }
-        let of_type = pg_sys::exprType(node);
-        let is_bounded = (*node).type_ == pg_sys::NodeTag::T_FuncExpr && {
-            let call = &*node.cast::<pg_sys::FuncExpr>();
-            PATTERNS.contains(&call.funcid.to_u32())
-                || call.funcformat != pg_sys::CoercionForm::COERCE_EXPLICIT_CALL
-                    && TEXTS.contains(&of_type)
-                    && argument_types(call.args).first().is_some_and(|given| TEXTS.contains(given))
-        };
-        let is_lengthy = pg_sys::get_typlen(of_type) == -1 && of_type != pg_sys::NUMERICOID;
-        (is_lengthy && !is_bounded).then(|| {
-            let what = "it computes a constant that may be of any length".to_owned();
-            let hint = Some("Write the constant itself.");
-            ExpressionRefusal { hint, ..ExpressionRefusal::invalid(what) }
-        })
     }
 }
 

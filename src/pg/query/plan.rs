@@ -20,6 +20,9 @@ use crate::pg::session::{current_role, rights_changed};
 /// Plans are few: some statements for each shape of a graph this backend has read.
 const MAX_PLANS: usize = 64;
 
+/// What takes more memory, such as a plan with a constant that a mapping computes, is not kept.
+const MAX_PLAN_BYTES: usize = 4 << 20;
+
 thread_local! {
     static PLANS: RefCell<PlanCache> = RefCell::default();
 }
@@ -174,6 +177,11 @@ impl PreparedPlan {
         if checked.is_err() {
             // SAFETY: it was taken for this owner.
             unsafe { pg_sys::ReleaseCachedPlan(cached, pg_sys::CurrentResourceOwner) };
+        }
+        // SAFETY: it was taken for this owner; its context lives as long as it.
+        let bytes = unsafe { pg_sys::MemoryContextMemAllocated((*cached).context, true) };
+        if checked.is_ok() && bytes > MAX_PLAN_BYTES {
+            PLANS.with_borrow_mut(|plans| plans.by_text.remove(&statement.text));
         }
         checked.map(|()| cached)
     }

@@ -47,11 +47,6 @@ SELECT expression, pg_temp.bind('role', expression) FROM unnest(ARRAY[
     'concat(body)', 'format(''%s'', body)', 'label::text', 'pair::text', 'messages::text', 'at::text', 'to_char(at, ''YYYY'')', 'list::text',
     'array_to_string(list, '','')', 'random()::numeric::text', 'now()::text', 'graph_policy(''default'')::text', 'current_setting(''x'')', 'current_user'
 ]) AS expression;
--- What each session would keep in its plans.
-SELECT expression, pg_temp.bind('role', expression) FROM unnest(ARRAY[
-    'repeat(''x'', 1000000000)', 'body || lpad(''x'', 3)', '''[1e131071]''::jsonb::text', 'CASE WHEN body SIMILAR TO ''x|y'' THEN body END',
-    'body || ''x''::varchar(3)', 'CASE WHEN length(body) > 3::numeric THEN body END'
-]) AS expression;
 SELECT expression, pg_temp.bind('created_at', expression) FROM unnest(ARRAY['body::timestamptz', 'at + interval ''1 day''']) AS expression;
 -- What is not one scalar expression over a row's columns.
 SELECT expression, pg_temp.bind('role', expression) FROM unnest(ARRAY[
