@@ -559,6 +559,21 @@ def test_a_superuser_writes_no_schema_of_another(connection: psycopg.Connection[
             with pytest.raises(GraphKernelError, match="py_owner, who owns the schema owned") as caught:
                 conversation.append({"role": "user", "content": "a"})
             assert caught.value.sqlstate == "42501"
+            # Nor a table of another, whose triggers would run as the superuser.
+            careless.execute(
+                "ALTER SCHEMA owned OWNER TO CURRENT_USER; ALTER TABLE owned.memory_turns OWNER TO py_owner"
+            )
+            with pytest.raises(GraphKernelError, match=r"py_owner, who owns the table owned\.memory_turns"):
+                conversation.append({"role": "user", "content": "a"})
+            # Who is no superuser uses his own tables, wherever they are.
+            careless.execute("CREATE ROLE py_other; ALTER SCHEMA owned OWNER TO py_other")
+            careless.execute(
+                "GRANT USAGE ON SCHEMA owned TO py_owner; ALTER TABLE owned.memory_turn_edges OWNER TO py_owner"
+            )
+            careless.execute(
+                "GRANT EXECUTE ON FUNCTION graph_content_hash_trigger TO py_owner; SET LOCAL ROLE py_owner"
+            )
+            conversation.append({"role": "user", "content": "a"})
             careless.rollback()
     finally:
         connection.execute("DROP ROLE py_owner")

@@ -378,8 +378,8 @@ impl<'a> Searcher<'a> {
         Ok(ranking.into_hits())
     }
 
-    /// Runs a statement whose columns are a turn's id and its embedding. Where those of all are of other dimensions than
-    /// the query's it is an error, unless they may be.
+    /// Runs a statement whose columns are a turn's id and its embedding. Where those of all are of other dimensions
+    /// than the query's it is an error, unless they may be.
     fn compare(
         &self,
         statement: &Statement,

@@ -338,9 +338,7 @@ class Transaction:
                  CROSS JOIN LATERAL (
                      SELECT 'schema %%I', o.rolname
                       WHERE NOT o.rolsuper AND NOT o.oid {EQ} r.oid
-                        AND (r.rolsuper OR r.rolbypassrls
-                             OR pg_catalog.pg_has_role(r.oid, c.relowner, 'USAGE')
-                                AND NOT pg_catalog.pg_has_role(r.oid, o.oid, 'USAGE'))
+                        AND (r.rolsuper OR r.rolbypassrls)
                      UNION ALL
                      SELECT 'table %%I.%%I', w.rolname WHERE r.rolsuper AND NOT w.rolsuper) AS f (what, owner)
                  WHERE r.rolname {EQ} current_user LIMIT 1""",
