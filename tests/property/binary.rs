@@ -312,8 +312,8 @@ fn a_column_of_one_value_makes_no_more_turns_than_a_document_has() {
 /// What few bytes are packed in is as much as they suggest, so that many small rows cost no hours.
 #[test]
 fn few_bytes_hold_no_large_document() {
-    // The ids of 10 000 turns, all zero, no others, and nothing more: the end of the CBOR is not reached.
-    let ids = 16 * 10_000u32;
+    // The ids of 20 000 turns, all zero, no others, and nothing more: the end of the CBOR is not reached.
+    let ids = 16 * 20_000u32;
     let begin = [vec![0x82, 0x98, 24], head(2, ids.into())].concat();
     let block = |kind: u32, size: usize, is_last: bool| {
         ((size as u32) << 3 | kind << 1 | u32::from(is_last)).to_le_bytes()[..3].to_vec()
@@ -322,7 +322,7 @@ fn few_bytes_hold_no_large_document() {
     packed.extend((begin.len() as u32 + ids + 1).to_le_bytes());
     packed.extend(block(0, begin.len(), false));
     packed.extend(&begin);
-    for size in [131_072, ids as usize - 131_072] {
+    for size in [131_072, 131_072, ids as usize - 262_144] {
         packed.extend(block(1, size, false));
         packed.push(0);
     }

@@ -565,6 +565,13 @@ def test_a_superuser_writes_no_schema_of_another(connection: psycopg.Connection[
             )
             with pytest.raises(GraphKernelError, match=r"py_owner, who owns the table owned\.memory_turns"):
                 conversation.append({"role": "user", "content": "a"})
+            # So it is with a partition.
+            careless.execute("ALTER TABLE owned.memory_turns OWNER TO CURRENT_USER")
+            careless.execute("CREATE TABLE owned.part () INHERITS (owned.memory_turns)")
+            careless.execute("ALTER TABLE owned.part OWNER TO py_owner")
+            with pytest.raises(GraphKernelError, match=r"py_owner, who owns the table owned\.part"):
+                conversation.append({"role": "user", "content": "a"})
+            careless.execute("DROP TABLE owned.part; ALTER TABLE owned.memory_turns OWNER TO py_owner")
             # Who is no superuser uses his own tables, wherever they are.
             careless.execute("CREATE ROLE py_other; ALTER SCHEMA owned OWNER TO py_other")
             careless.execute(

@@ -101,7 +101,10 @@ const FOREIGN_SCHEMA: &str = "\
     FROM pg_roles AS r, (SELECT unnest(coalesce( \
         (SELECT ARRAY[b.turns, b.edges] FROM graph_kernel.bindings AS b WHERE b.is_current AND b.name = $1), \
         ARRAY[to_regclass('public.memory_turns'), to_regclass('public.memory_turn_edges')])) AS oid) AS t \
-    JOIN pg_class AS c ON c.oid = t.oid JOIN pg_namespace AS n ON n.oid = c.relnamespace \
+    CROSS JOIN LATERAL (WITH RECURSIVE part (oid) AS ( \
+            SELECT t.oid UNION SELECT i.inhrelid FROM part AS p JOIN pg_inherits AS i ON i.inhparent = p.oid) \
+        SELECT part.oid FROM part) AS p \
+    JOIN pg_class AS c ON c.oid = p.oid JOIN pg_namespace AS n ON n.oid = c.relnamespace \
     JOIN pg_roles AS s ON s.oid = n.nspowner \
     JOIN pg_roles AS o ON o.oid = CASE s.rolname WHEN 'pg_database_owner' \
         THEN (SELECT d.datdba FROM pg_database AS d WHERE d.datname = current_database()) ELSE s.oid END \

@@ -54,9 +54,9 @@ impl fmt::Display for BinaryError {
 
 impl std::error::Error for BinaryError {}
 
-/// How many times as long as the bytes that it is packed in a document's JSON may be, beside [`FREE_BYTES`]. A turn or
-/// an edge of a slice takes two bytes at least, as no two are the same.
-const MAX_GROWTH: usize = 1024;
+/// How many times as long as the bytes that it is packed in a document's JSON may be, beside [`FREE_BYTES`]. A turn
+/// takes three bytes at least, as no two are the same, and as JSON little more than the 4 KiB of its session's name.
+const MAX_GROWTH: usize = 2048;
 
 /// How long the JSON of a document may be, however few bytes it is packed in.
 const FREE_BYTES: usize = 1 << 20;
@@ -83,7 +83,7 @@ pub fn pack(document: &Document, check_interrupts: &dyn Fn()) -> Result<Vec<u8>,
 ///
 /// # Errors
 /// See [`BinaryError`]. No more memory is taken before than a document of [`MAX_EXPORT_BYTES`] takes, and no more than
-/// 1024 times as many bytes and 1 MiB, whatever they say.
+/// 2048 times as many bytes and 1 MiB, whatever they say.
 pub fn unpack(bytes: &[u8], check_interrupts: &dyn Fn()) -> Result<Document, BinaryError> {
     let most = most_of_packed(bytes.len());
     from_cbor_within(&frame::decompressed(bytes, most, check_interrupts)?, most, check_interrupts)

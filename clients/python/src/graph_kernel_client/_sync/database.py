@@ -318,7 +318,8 @@ class Transaction:
 
         The owner of a schema can put a view in the place of a table between two statements, whose code would run as
         this role. Such code a table's owner has in a policy as well, but not for a role that policies are not for. For
-        a superuser it is an error also where a table is another's, whose triggers would run as the superuser.
+        a superuser it is an error also where a table, or a partition, is another's, whose triggers would run as the
+        superuser.
         """
         foreign = self.fetch(
             f"""SELECT r.rolname AS role, f.owner, pg_catalog.format(f.what, n.nspname, c.relname) AS name
@@ -328,7 +329,14 @@ class Transaction:
                                FROM graph_kernel.bindings AS b WHERE b.is_current AND b.name {EQ} %s),
                             ARRAY[pg_catalog.to_regclass('public.memory_turns')::pg_catalog.oid,
                                   pg_catalog.to_regclass('public.memory_turn_edges')::pg_catalog.oid])) AS oid) AS t
-                  JOIN pg_catalog.pg_class AS c ON c.oid {EQ} t.oid
+                 CROSS JOIN LATERAL (
+                     WITH RECURSIVE part (oid) AS (
+                         SELECT t.oid
+                         UNION
+                         SELECT i.inhrelid
+                           FROM part AS p JOIN pg_catalog.pg_inherits AS i ON i.inhparent {EQ} p.oid)
+                     SELECT part.oid FROM part) AS p
+                  JOIN pg_catalog.pg_class AS c ON c.oid {EQ} p.oid
                   JOIN pg_catalog.pg_roles AS w ON w.oid {EQ} c.relowner
                   JOIN pg_catalog.pg_namespace AS n ON n.oid {EQ} c.relnamespace
                   JOIN pg_catalog.pg_roles AS s ON s.oid {EQ} n.nspowner
