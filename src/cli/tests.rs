@@ -632,7 +632,9 @@ fn serve(client: &mut (impl Read + Write), answer: Row) -> std::io::Result<()> {
                         }
                     }
                     Row::Of(columns) => columns.to_vec(),
-                    Row::Sessions if is_about("pg_extension") => vec![text(b"public")],
+                    Row::Sessions if is_about("pg_extension") => {
+                        vec![text(b"public"), (TEXT, None), (TEXT, None)]
+                    }
                     Row::Sessions if is_about("describe_graph") => {
                         vec![text(b"default"), (3802, Some(GRAPH))]
                     }
