@@ -174,6 +174,21 @@ fn hubs_around_an_anchor_take_few_questions() {
 }
 
 #[test]
+fn hubs_whose_children_were_stored_one_after_the_other_are_not_left_out_one_by_one() {
+    // Forty turns with a thousand children each, and one child of all of them.
+    let hubs = graph(40_041, |at, _| match at {
+        0..40 => vec![],
+        40_040 => (0..40).collect(),
+        _ => vec![(at - 40) / 1000],
+    });
+    let anchor = hubs.turns[40_040].id;
+    let mut store = Counting::new(hubs);
+    let limits = Limits { crowded: 40, ..Limits::default() };
+    Slicer::new(&mut store, &SlicePolicy::default(), limits).slice(anchor).unwrap();
+    assert!(store.questions <= 45, "{} questions", store.questions);
+}
+
+#[test]
 fn a_dense_graph_is_sliced_in_few_questions() {
     let dense = graph(5000, |at, random| match at {
         0 => vec![],

@@ -174,6 +174,7 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
         parents_of.retain(|id| !self.fetched.has_parents(*id));
         children_of.retain(|id| !self.fetched.has_children(*id));
         let Neighbourhood { store, limits, fetched } = self;
+        let mut max_skipped = limits.crowded.saturating_mul(16);
         loop {
             parents_of.retain(|id| !fetched.is_crowded(*id));
             children_of.retain(|id| !fetched.is_crowded(*id));
@@ -182,7 +183,6 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
             }
             let (mut parents, mut children) = (Lists::new(&parents_of), Lists::new(&children_of));
             let (mut count, mut skipped) = (0, 0);
-            let max_skipped = limits.crowded.saturating_mul(16);
             store
                 .neighbours(&parents_of, &children_of, &mut |(turn, neighbour)| {
                     let fits = match neighbour {
@@ -208,6 +208,8 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
                 children.retain(|(turn, _)| !fetched.is_crowded(*turn));
                 return Ok(EdgesRead { parents, children });
             }
+            // More each time, as the other turns' edges are read again.
+            max_skipped = max_skipped.saturating_mul(2);
         }
     }
 
@@ -305,7 +307,7 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
             return Ok(());
         }
         let (mut parents_of, mut children_of) = (of.clone(), of.clone());
-        let max_skipped = self.limits.crowded.saturating_mul(16);
+        let mut max_skipped = self.limits.crowded.saturating_mul(16);
         // Where very many edges were skipped, the reading was stopped. It begins again without those turns.
         let (parents, children) = loop {
             let (mut parents, mut children) = (Ends::new(&parents_of), Ends::new(&children_of));
@@ -330,6 +332,7 @@ impl<'a, S: GraphStore> Neighbourhood<'a, S> {
             }
             parents_of.retain(|id| !parents.has_too_many(*id));
             children_of.retain(|id| !children.has_too_many(*id));
+            max_skipped = max_skipped.saturating_mul(2);
         };
         let (mut parents, mut children) = (parents.lists, children.lists);
         let mut ends: Vec<TurnId> = of.clone();
