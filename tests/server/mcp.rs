@@ -634,9 +634,24 @@ fn nothing_is_remembered_in_tables_of_applications() {
     let text = client.error("remember", remember.clone());
     assert!(text.contains("passes over row security"), "{text}");
     assert!(client.result("sessions", json!({})).contains("\"x\""));
-    let end = "ALTER SCHEMA own OWNER TO CURRENT_USER; DROP ROLE gk_test_mcp_owner";
+    // Not so for an application's role, whose tables lie in the schema of a database that another role owns.
+    let owner = "CREATE ROLE gk_test_mcp_tables LOGIN; ALTER TABLE own.memory_turns OWNER TO gk_test_mcp_tables;
+                 ALTER TABLE own.memory_turn_edges OWNER TO gk_test_mcp_tables;
+                 GRANT USAGE ON SCHEMA own TO gk_test_mcp_tables";
+    database.connect().batch_execute(owner).unwrap();
+    let mut of_application =
+        Client::start(graph_kernel(&database).env("PGUSER", "gk_test_mcp_tables").args([
+            "mcp",
+            "--allow-writes",
+            "--graph",
+            "own",
+        ]));
+    of_application.result("remember", json!({"session": "its own", "text": "z"}));
+    of_application.end();
+    let end = "ALTER SCHEMA own OWNER TO CURRENT_USER; REASSIGN OWNED BY gk_test_mcp_tables TO CURRENT_USER;
+               DROP OWNED BY gk_test_mcp_tables; DROP ROLE gk_test_mcp_owner, gk_test_mcp_tables";
     database.connect().batch_execute(end).unwrap();
-    assert!(client.result("context", json!({})).ends_with("| y\n"));
+    assert!(client.result("context", json!({})).ends_with("| z\n"));
     let mut client = Client::of(&database, &["--graph", "none"]);
     assert!(client.error("context", json!({})).contains("GRAPH_NOT_FOUND"));
 }

@@ -110,8 +110,7 @@ const FOREIGN_SCHEMA: &str = "\
         THEN (SELECT d.datdba FROM pg_database AS d WHERE d.datname = current_database()) ELSE s.oid END \
     JOIN pg_roles AS w ON w.oid = c.relowner \
     CROSS JOIN LATERAL ( \
-        SELECT 'schema %I', o.rolname WHERE NOT o.rolsuper AND o.oid <> r.oid AND (r.rolsuper OR r.rolbypassrls \
-            OR pg_has_role(r.oid, c.relowner, 'USAGE') AND NOT pg_has_role(r.oid, o.oid, 'USAGE')) \
+        SELECT 'schema %I', o.rolname WHERE NOT o.rolsuper AND o.oid <> r.oid AND (r.rolsuper OR r.rolbypassrls) \
         UNION ALL SELECT 'table %I.%I', w.rolname WHERE r.rolsuper AND NOT w.rolsuper) AS f (what, owner) \
     WHERE r.rolname = current_user LIMIT 1";
 
