@@ -648,6 +648,24 @@ fn nothing_is_remembered_in_tables_of_applications() {
         ]));
     of_application.result("remember", json!({"session": "its own", "text": "z"}));
     of_application.end();
+    // After SET ROLE code could take the superuser's rights again.
+    let mut after_set_role = Client::start(
+        graph_kernel(&database).env("PGOPTIONS", "-c role=gk_test_mcp_tables").args([
+            "mcp",
+            "--allow-writes",
+            "--graph",
+            "own",
+        ]),
+    );
+    let text = after_set_role.error("remember", remember.clone());
+    assert!(text.contains("the role postgres passes over row security"), "{text}");
+    // Nor is anything called in the schema of another.
+    database.connect().batch_execute("ALTER SCHEMA public OWNER TO gk_test_mcp_owner").unwrap();
+    for client in [&mut client, &mut after_set_role] {
+        let text = client.error("sessions", json!({}));
+        assert!(text.contains("gk_test_mcp_owner, who owns the schema public"), "{text}");
+    }
+    database.connect().batch_execute("ALTER SCHEMA public OWNER TO pg_database_owner").unwrap();
     let end = "ALTER SCHEMA own OWNER TO CURRENT_USER; REASSIGN OWNED BY gk_test_mcp_tables TO CURRENT_USER;
                DROP OWNED BY gk_test_mcp_tables; DROP ROLE gk_test_mcp_owner, gk_test_mcp_tables";
     database.connect().batch_execute(end).unwrap();

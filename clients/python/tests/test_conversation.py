@@ -493,7 +493,7 @@ def test_no_table_of_a_stranger_is_taken(connection: psycopg.Connection[Any]) ->
                 sync.Database(careless).create_tables()
             # Who is a member of the owner, and no superuser, may have made it so.
             careless.execute("CREATE ROLE py_member IN ROLE py_stranger")
-            careless.execute("SET LOCAL ROLE py_member")
+            careless.execute("SET LOCAL SESSION AUTHORIZATION py_member")
             sync.Database(careless).create_tables()
             careless.rollback()
     finally:
@@ -577,9 +577,12 @@ def test_a_superuser_writes_no_schema_of_another(connection: psycopg.Connection[
             careless.execute(
                 "GRANT USAGE ON SCHEMA owned TO py_owner; ALTER TABLE owned.memory_turn_edges OWNER TO py_owner"
             )
-            careless.execute(
-                "GRANT EXECUTE ON FUNCTION graph_content_hash_trigger TO py_owner; SET LOCAL ROLE py_owner"
-            )
+            # After SET ROLE code could take the superuser's rights again.
+            careless.execute("GRANT EXECUTE ON FUNCTION graph_content_hash_trigger TO py_owner")
+            careless.execute("SET LOCAL ROLE py_owner")
+            with pytest.raises(GraphKernelError, match="postgres passes over row security, and py_"):
+                conversation.append({"role": "user", "content": "a"})
+            careless.execute("SET LOCAL SESSION AUTHORIZATION py_owner")
             conversation.append({"role": "user", "content": "a"})
             careless.rollback()
     finally:
@@ -597,6 +600,9 @@ def test_a_superuser_calls_nothing_in_the_schema_of_another(connection: psycopg.
                 with pytest.raises(GraphKernelError, match="py_owner, who owns the schema public") as caught:
                     database.fetch_one("SELECT {gk}graph_content_hash('a') AS hash")
                 assert caught.value.sqlstate == "42501"
+            careless.execute("SET LOCAL ROLE py_owner")
+            with pytest.raises(GraphKernelError, match="postgres passes over row security"):
+                sync.Database(careless).fetch_one("SELECT {gk}graph_content_hash('a') AS hash")
             # The schema is looked up each time.
             careless.rollback()
             used = sync.Database(careless)

@@ -41,7 +41,8 @@ const LOCAL_SETTINGS: &str = "\
 const HOLD: &str = "LOCK TABLE graph_kernel.binding IN ACCESS SHARE MODE";
 
 /// The extension whose table that is: the schema of its functions, quoted; where policies are not for the current role,
-/// and another owns that schema, who could give its name to one of his own, both roles.
+/// or it logged in as a superuser, whom code would set again, and another owns that schema, who could give its name to
+/// one of his own, both roles.
 const EXTENSION: &str = "\
     SELECT quote_ident(n.nspname), f.role, f.owner \
     FROM pg_extension AS e JOIN pg_namespace AS n ON n.oid = e.extnamespace \
@@ -50,8 +51,8 @@ const EXTENSION: &str = "\
     LEFT JOIN LATERAL (SELECT r.rolname::text AS role, o.rolname::text AS owner \
         FROM pg_roles AS r, pg_roles AS s JOIN pg_roles AS o ON o.oid = CASE s.rolname WHEN 'pg_database_owner' \
             THEN (SELECT b.datdba FROM pg_database AS b WHERE b.datname = current_database()) ELSE s.oid END \
-        WHERE s.oid = n.nspowner AND r.rolname = current_user AND (r.rolsuper OR r.rolbypassrls) \
-          AND NOT o.rolsuper AND o.oid <> r.oid) AS f ON true \
+        WHERE s.oid = n.nspowner AND NOT o.rolsuper AND o.oid <> r.oid AND (r.rolsuper OR r.rolbypassrls) \
+          AND (r.rolname = current_user OR r.rolsuper AND r.rolname = session_user) LIMIT 1) AS f ON true \
     WHERE e.extname = 'graph_kernel'";
 
 const NO_EXTENSION: &str = "the extension is not in this database: CREATE EXTENSION graph_kernel";
@@ -93,9 +94,9 @@ const END_SESSION: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activit
 const DESCRIBED: &str =
     "SELECT name, graph_kernel.describe_graph(name) FROM graph_kernel.chosen_graph() AS name";
 
-/// For the graph $1 a schema of its tables that is another's, where policies are not for the current role, or a table,
-/// where that is a superuser, whom code of its triggers would serve: that role, what it is, its owner. Other superusers
-/// may do all anyway. The tables are found by their OIDs.
+/// For the graph $1 a schema of its tables that is another's, where policies are not for the role, as in [`EXTENSION`],
+/// or a table, where that is a superuser, whom code of its triggers would serve: that role, what it is, its owner.
+/// Other superusers may do all anyway. The tables are found by their OIDs.
 const FOREIGN_SCHEMA: &str = "\
     SELECT r.rolname::text, format(f.what, n.nspname, c.relname), f.owner::text \
     FROM pg_roles AS r, (SELECT unnest(coalesce( \
@@ -112,7 +113,7 @@ const FOREIGN_SCHEMA: &str = "\
     CROSS JOIN LATERAL ( \
         SELECT 'schema %I', o.rolname WHERE NOT o.rolsuper AND o.oid <> r.oid AND (r.rolsuper OR r.rolbypassrls) \
         UNION ALL SELECT 'table %I.%I', w.rolname WHERE r.rolsuper AND NOT w.rolsuper) AS f (what, owner) \
-    WHERE r.rolname = current_user LIMIT 1";
+    WHERE r.rolname = current_user OR r.rolsuper AND r.rolname = session_user LIMIT 1";
 
 /// The longest answer to a query, in bytes.
 const MAX_ANSWER_BYTES: usize = MAX_DATA_BYTES;

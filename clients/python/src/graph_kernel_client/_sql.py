@@ -11,8 +11,12 @@ def operator(name: str) -> str:
 EQ = operator("=")
 
 
+# Whether the role `r` is the current one, or the superuser who logged in, whose rights code can take again.
+IS_OWN_ROLE = f"(r.rolname {EQ} current_user OR r.rolsuper AND r.rolname {EQ} session_user)"
+
+
 # The extension that the private tables belong to: the schema of its functions, quoted; where policies are not for the
-# current role, and another owns that schema, who could give its name to one of his own, both roles.
+# role, and another owns that schema, who could give its name to one of his own, both roles.
 EXTENSION = f"""
     SELECT pg_catalog.quote_ident(n.nspname), f.role, f.owner
       FROM pg_catalog.pg_extension AS e
@@ -28,8 +32,8 @@ EXTENSION = f"""
             JOIN pg_catalog.pg_database AS b ON b.datname {EQ} pg_catalog.current_database()
             JOIN pg_catalog.pg_roles AS o
               ON o.oid {EQ} CASE WHEN s.rolname {EQ} 'pg_database_owner' THEN b.datdba ELSE s.oid END
-           WHERE r.rolname {EQ} current_user AND (r.rolsuper OR r.rolbypassrls)
-             AND NOT o.rolsuper AND NOT o.oid {EQ} r.oid) AS f ON true
+           WHERE (r.rolsuper OR r.rolbypassrls) AND {IS_OWN_ROLE} AND NOT o.rolsuper AND NOT o.oid {EQ} r.oid
+           LIMIT 1) AS f ON true
      WHERE e.extname {EQ} 'graph_kernel'"""
 
 

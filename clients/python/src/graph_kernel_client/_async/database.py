@@ -16,7 +16,7 @@ from psycopg import sql
 from psycopg.pq import TransactionStatus
 from psycopg.rows import DictRow, dict_row, tuple_row
 
-from .._sql import EQ, EXTENSION, escaped, quoted, table_of, unescaped
+from .._sql import EQ, EXTENSION, IS_OWN_ROLE, escaped, quoted, table_of, unescaped
 from ..config import connect_timeout, conninfo, timeout_milliseconds
 from ..errors import ConfigurationError, GraphKernelError, could_run_code, no_extension, translated
 
@@ -318,7 +318,8 @@ class Transaction:
         return bound | {"turns": "public.memory_turns", "edges": "public.memory_turn_edges"}
 
     async def _refuse_schemas_of_others(self, graph: str) -> None:
-        """An error where a table of the graph is in the schema of another, and policies are not for this role.
+        """An error where a table of the graph is in the schema of another, and policies are not for this role, or the
+        one that logged in is a superuser.
 
         The owner of a schema can put a view in the place of a table between two statements, whose code would run as
         this role. Such code a table's owner has in a policy as well, but not for a role that policies are not for. For
@@ -353,7 +354,7 @@ class Transaction:
                         AND (r.rolsuper OR r.rolbypassrls)
                      UNION ALL
                      SELECT 'table %%I.%%I', w.rolname WHERE r.rolsuper AND NOT w.rolsuper) AS f (what, owner)
-                 WHERE r.rolname {EQ} current_user LIMIT 1""",
+                 WHERE {IS_OWN_ROLE} LIMIT 1""",
             (graph,),
         )
         for one in foreign:
@@ -379,18 +380,18 @@ class Transaction:
         of the owner of the database or of the extension.
         """
         others = await self.fetch(
-            f"""SELECT r.relname AS name, o.rolname AS owner
-                  FROM pg_catalog.pg_class AS r
-                  JOIN pg_catalog.pg_namespace AS n ON n.oid {EQ} r.relnamespace AND n.nspname {EQ} 'public'
-                  JOIN pg_catalog.pg_roles AS o ON o.oid {EQ} r.relowner
-                  JOIN pg_catalog.pg_roles AS me ON me.rolname {EQ} current_user
+            f"""SELECT c.relname AS name, o.rolname AS owner
+                  FROM pg_catalog.pg_class AS c
+                  JOIN pg_catalog.pg_namespace AS n ON n.oid {EQ} c.relnamespace AND n.nspname {EQ} 'public'
+                  JOIN pg_catalog.pg_roles AS o ON o.oid {EQ} c.relowner
+                  JOIN pg_catalog.pg_roles AS r ON {IS_OWN_ROLE}
                   JOIN pg_catalog.pg_database AS d ON d.datname {EQ} pg_catalog.current_database()
                   LEFT JOIN pg_catalog.pg_extension AS x ON x.extname {EQ} 'graph_kernel'
-                 WHERE r.relname {EQ} ANY (%s) AND NOT o.rolsuper AND NOT o.oid {EQ} me.oid
-                   AND (me.rolsuper OR me.rolbypassrls
+                 WHERE c.relname {EQ} ANY (%s) AND NOT o.rolsuper AND NOT o.oid {EQ} r.oid
+                   AND (r.rolsuper OR r.rolbypassrls
                         OR NOT o.oid {EQ} d.datdba AND NOT coalesce(o.oid {EQ} x.extowner, false))
-                   AND (me.rolsuper OR NOT pg_catalog.pg_has_role(o.oid, 'USAGE'))
-                 ORDER BY r.relname""",
+                   AND (r.rolsuper OR NOT pg_catalog.pg_has_role(o.oid, 'USAGE'))
+                 ORDER BY c.relname""",
             (list(names),),
         )
         for other in others:
