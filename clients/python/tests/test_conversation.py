@@ -622,14 +622,50 @@ def test_without_the_extension_nothing_of_its_names_is_called(connection: psycop
             stranger = "LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION USING MESSAGE = current_query(); END'"
             bare.execute("CREATE SCHEMA graph_kernel")
             bare.execute(f"CREATE FUNCTION graph_kernel.chosen_graph() RETURNS text {stranger}")
+            bare.execute(f"CREATE FUNCTION graph_kernel.made() RETURNS text {stranger}")
+            bare.execute("CREATE VIEW graph_kernel.proof_keys AS SELECT graph_kernel.made() AS public_key")
             bare.execute(f"CREATE FUNCTION graph_message_text(text) RETURNS text {stranger}")
+            # Of the kind that LOCK takes, and that functions of planning would run of.
+            bare.execute("CREATE VIEW graph_kernel.binding AS SELECT graph_kernel.made()")
             bare.commit()
             conversation = Conversation(bare)
-            for call in (conversation.head, lambda: conversation.append({"role": "user", "content": "a"})):
+            for call in (
+                conversation.head,
+                lambda: conversation.append({"role": "user", "content": "a"}),
+                sync.SliceClient(bare).public_key,
+                lambda: sync.Database(bare).fetch("SELECT graph_kernel.made()"),
+            ):
                 with pytest.raises(GraphKernelError, match="has no extension graph_kernel"):
                     call()
     finally:
         connection.execute("DROP DATABASE gk_python_bare WITH (FORCE)")
+
+
+def test_the_extension_is_held_until_the_end(connection: psycopg.Connection[Any]) -> None:
+    def drop() -> None:
+        with psycopg.connect(options="-c lock_timeout=100ms") as other:
+            other.execute("DROP EXTENSION graph_kernel CASCADE")
+            other.rollback()
+
+    database = sync.Database()
+    for statement in ("SELECT {gk}graph_content_hash('a')", "SELECT graph_kernel.chosen_graph()"):
+        drop()
+        with database.transaction() as transaction:
+            transaction.fetch(statement)
+            with pytest.raises(psycopg.errors.LockNotAvailable):
+                drop()
+    database.close()
+
+
+def test_an_extension_that_was_made_anew_is_found(connection: psycopg.Connection[Any]) -> None:
+    with psycopg.connect() as careless:
+        client = sync.SliceClient(careless)
+        assert client.health()
+        careless.execute("DROP EXTENSION graph_kernel CASCADE")
+        careless.execute("CREATE EXTENSION graph_kernel")
+        assert client.health()
+        careless.rollback()
+        assert client.health()
 
 
 def test_prompts_of_both_forms(connection: psycopg.Connection[Any], conversation: Conversation) -> None:

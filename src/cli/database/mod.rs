@@ -42,9 +42,9 @@ const HOLD: &str = "LOCK TABLE graph_kernel.binding IN ACCESS SHARE MODE";
 
 /// The extension whose table that is: the schema of its functions, quoted; where policies are not for the current role,
 /// or it logged in as a superuser, whom code would set again, and another owns that schema, who could give its name to
-/// one of his own, both roles.
+/// one of his own, both roles; that table's OID.
 const EXTENSION: &str = "\
-    SELECT quote_ident(n.nspname), f.role, f.owner \
+    SELECT quote_ident(n.nspname), f.role, f.owner, d.objid \
     FROM pg_extension AS e JOIN pg_namespace AS n ON n.oid = e.extnamespace \
     JOIN pg_depend AS d ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid AND d.deptype = 'e' \
      AND d.classid = 'pg_class'::regclass AND d.objid = to_regclass('graph_kernel.binding') \
@@ -54,6 +54,9 @@ const EXTENSION: &str = "\
         WHERE s.oid = n.nspowner AND NOT o.rolsuper AND o.oid <> r.oid AND (r.rolsuper OR r.rolbypassrls) \
           AND (r.rolname = current_user OR r.rolsuper AND r.rolname = session_user) LIMIT 1) AS f ON true \
     WHERE e.extname = 'graph_kernel'";
+
+/// How often that is tried. The extension is hardly ever made anew meanwhile.
+const MAX_HOLDS: usize = 4;
 
 const NO_EXTENSION: &str = "the extension is not in this database: CREATE EXTENSION graph_kernel";
 
@@ -175,6 +178,8 @@ pub(crate) struct Database {
     is_in_transaction: bool,
     /// The commands that set again what the session had set before a transaction that writes.
     set_again: String,
+    /// The OID of the extension's table that [`HOLD`] locks, once it is known.
+    held: Option<u32>,
 }
 
 /// Connects to the database that the arguments name; what they do not say is taken from the environment.
@@ -201,7 +206,7 @@ fn end_session(canceller: &Canceller, transaction: &TransactionId, most: Duratio
 impl Database {
     fn over(client: (Client, Canceller), graph: Option<String>) -> Self {
         let client = Some(client);
-        Database { client, graph, is_in_transaction: false, set_again: String::new() }
+        Database { client, graph, is_in_transaction: false, set_again: String::new(), held: None }
     }
 
     fn client(&mut self) -> &mut Client {
@@ -409,15 +414,28 @@ impl Database {
     }
 
     /// The schema of the extension's functions, quoted. To be asked for in each transaction.
+    ///
+    /// The name that was locked is known to have been the extension's where it was that before as well: nobody gives
+    /// such a table, or its schema, another name.
     pub(crate) fn schema(&mut self) -> Result<String, Fault> {
-        let rows = self.rows(EXTENSION, &[])?;
-        let row = rows.first().ok_or_else(|| NO_EXTENSION.to_owned())?;
-        let schema: String = value(row, 0)?;
-        let (role, owner): (Option<&str>, Option<&str>) = (value(row, 1)?, value(row, 2)?);
-        match role.zip(owner) {
-            None => Ok(schema),
-            Some((role, owner)) => Err(could_run_code(role, &format!("schema {schema}"), owner)),
+        for _ in 0..MAX_HOLDS {
+            let rows = self.rows(EXTENSION, &[])?;
+            let Some(row) = rows.first() else { break };
+            let held = self.held.replace(value(row, 3)?);
+            if held != self.held {
+                self.client().batch_execute(HOLD)?;
+                continue;
+            }
+            let schema: String = value(row, 0)?;
+            let (role, owner): (Option<&str>, Option<&str>) = (value(row, 1)?, value(row, 2)?);
+            return match role.zip(owner) {
+                None => Ok(schema),
+                Some((role, owner)) => {
+                    Err(could_run_code(role, &format!("schema {schema}"), owner))
+                }
+            };
         }
+        Err(NO_EXTENSION.to_owned().into())
     }
 
     /// The name of the chosen graph, and what `graph_kernel.describe_graph` says of it, to write its tables by the

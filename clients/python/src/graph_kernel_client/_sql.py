@@ -15,10 +15,10 @@ EQ = operator("=")
 IS_OWN_ROLE = f"(r.rolname {EQ} current_user OR r.rolsuper AND r.rolname {EQ} session_user)"
 
 
-# The extension that the private tables belong to: the schema of its functions, quoted; where policies are not for the
-# role, and another owns that schema, who could give its name to one of his own, both roles.
+# The extension that the private tables belong to: the OID of one of them; the schema of its functions, quoted; where
+# policies are not for the role, and another owns that schema, who could give its name to one of his own, both roles.
 EXTENSION = f"""
-    SELECT pg_catalog.quote_ident(n.nspname), f.role, f.owner
+    SELECT d.objid, pg_catalog.quote_ident(n.nspname), f.role, f.owner
       FROM pg_catalog.pg_extension AS e
       JOIN pg_catalog.pg_namespace AS n ON n.oid {EQ} e.extnamespace
       JOIN pg_catalog.pg_depend AS d ON d.refobjid {EQ} e.oid AND d.deptype {EQ} 'e'

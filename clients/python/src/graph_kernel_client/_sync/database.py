@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 import psycopg
 from psycopg import sql
 from psycopg.pq import TransactionStatus
-from psycopg.rows import DictRow, dict_row, tuple_row
+from psycopg.rows import DictRow, TupleRow, dict_row, tuple_row
 
 from .._sql import EQ, EXTENSION, IS_OWN_ROLE, escaped, quoted, table_of, unescaped
 from ..config import connect_timeout, conninfo, timeout_milliseconds
@@ -65,6 +65,7 @@ class Database:
             self._settings["graph_kernel.graph"] = graph
         self._schema = None if schema is None else quoted(schema)
         self._own: psycopg.Connection[Any] | None = None
+        self._held: int | None = None  # The OID of the extension's table that is locked, once it is known.
         self._conninfo: str | None = None
         self._source: psycopg.Connection[Any] | Pool | None = None
         if source is None or isinstance(source, str):
@@ -132,12 +133,9 @@ class Database:
 
     def fetch(self, query: str, parameters: Parameters = ()) -> list[DictRow]:
         """The rows of one statement that returns some. `{gk}` in it is the schema of the extension, with its dot."""
-        with self._connection() as connection:
-            # In a transaction of the application a savepoint, so that an error leaves it usable.
-            if connection.autocommit and _is_idle(connection) and not self._settings:
-                return self._execute(connection, query, parameters)
-            with self._transaction(connection):
-                return self._execute(connection, query, parameters)
+        # In a transaction of the application a savepoint, so that an error leaves it usable.
+        with self._connection() as connection, self._transaction(connection):
+            return self._execute(connection, query, parameters)
 
     def fetch_one(self, query: str, parameters: Parameters = ()) -> DictRow:
         rows = self.fetch(query, parameters)
@@ -221,21 +219,36 @@ class Database:
             for name in unknown:
                 cursor.execute(sql.SQL("SET LOCAL {} TO DEFAULT").format(name), prepare=False)
 
-    def _extension_schema(self, connection: psycopg.Connection[Any]) -> str:
-        """The schema of the extension's functions, quoted: as it is now, since its owner can give it another name."""
+    def _extension(self, connection: psycopg.Connection[Any]) -> TupleRow:
+        """What EXTENSION gives. Nobody drops that before the transaction ends: its schemas could be another's by
+        the next statement.
+
+        The name that was locked is known to have been the extension's where it was that before as well: nobody gives
+        such a table, or its schema, another name.
+        """
         with psycopg.Cursor(connection, row_factory=tuple_row) as cursor:
-            cursor.execute(EXTENSION, prepare=False)
-            found = cursor.fetchone()
-        if found is None:
-            raise no_extension()
-        schema, role, owner = found
-        if owner is not None:
-            raise could_run_code(role, owner, f"schema {schema}")
-        return str(schema)
+            for _ in range(_ATTEMPTS):
+                try:
+                    cursor.execute("LOCK TABLE graph_kernel.binding IN ACCESS SHARE MODE", prepare=False)
+                except (psycopg.errors.InvalidSchemaName, psycopg.errors.UndefinedTable) as error:
+                    raise no_extension() from error
+                cursor.execute(EXTENSION, prepare=False)
+                found = cursor.fetchone()
+                if found is None:
+                    break
+                before, self._held = self._held, found[0]
+                if before == self._held:
+                    return found
+        raise no_extension()
 
     def _statement(self, connection: psycopg.Connection[Any], query: str) -> sql.Composed:
-        # The functions of the extension, not any of their names that the search_path finds first.
-        prefix = (self._extension_schema(connection)).replace("%", "%%") + "." if "{gk}" in query else ""
+        prefix = ""
+        if "{gk}" in query or "graph_kernel." in query:
+            _, schema, role, owner = self._extension(connection)
+            # The functions of the extension, not any of their names that the search_path finds first.
+            prefix = schema.replace("%", "%%") + "."
+            if "{gk}" in query and owner is not None:
+                raise could_run_code(role, owner, f"schema {schema}")
         return sql.SQL(query).format(gk=sql.SQL(prefix))
 
     def _execute(self, connection: psycopg.Connection[Any], query: str, parameters: Parameters) -> list[DictRow]:
@@ -288,12 +301,6 @@ class Transaction:
 
     def graph(self) -> DictRow:
         """The chosen graph: its name, its tables with their schemas, and its mapping."""
-        # It is not dropped before the transaction ends: its schema could be another's by the next statement.
-        try:
-            self.execute("LOCK TABLE graph_kernel.binding IN ACCESS SHARE MODE")
-        except (psycopg.errors.InvalidSchemaName, psycopg.errors.UndefinedTable) as error:
-            raise no_extension() from error
-        self._database._extension_schema(self.connection)
         (bound,) = self.fetch(
             f"""SELECT c.name, b.name IS NULL AS is_unbound, {table_of("b.turns")} AS turns,
                        {table_of("b.edges")} AS edges, b.edges IS NULL AS has_no_edges, b.columns,
