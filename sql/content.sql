@@ -187,6 +187,7 @@ DECLARE
     $query$;
     began timestamp with time zone := pg_catalog.clock_timestamp();
     seconds double precision;
+    check_hint pg_catalog.text;
 BEGIN
     IF (batch OPERATOR(pg_catalog.>=) 1 AND batch OPERATOR(pg_catalog.<=) 1000000) IS NOT TRUE THEN
         RAISE EXCEPTION 'batch must be between 1 and 1000000'
@@ -206,6 +207,9 @@ BEGIN
                 RAISE NOTICE 'row security hides turns from this role: they are left as they are';
             END IF;
             total := graph_kernel.count_found(graph, 'turns');
+            check_hint := pg_catalog.format(
+                'SELECT * FROM %s() WHERE check_name OPERATOR(pg_catalog.=) ''contents_not_text'';',
+                graph_kernel.own_name('graph_check'));
         END IF;
 
         -- Rows that other transactions held are waited for at the end, one row in a transaction.
@@ -239,10 +243,7 @@ BEGIN
                             OPERATOR(pg_catalog./) GREATEST(done, 1));
         IF NOT has_more AND not_text OPERATOR(pg_catalog.>) 0 THEN
             RAISE NOTICE 'content hashes: % turns have a content that is not UTF-8: they are left as they are', not_text
-                USING DETAIL = 'INVALID_TEXT',
-                    HINT = pg_catalog.format(
-                        'SELECT * FROM %s() WHERE check_name OPERATOR(pg_catalog.=) ''contents_not_text'';',
-                                                                   graph_kernel.own_name('graph_check'));
+                USING DETAIL = 'INVALID_TEXT', HINT = check_hint;
         END IF;
         IF NOT has_more AND waiting OPERATOR(pg_catalog.<>) '{}' THEN
             RAISE NOTICE 'content hashes: waiting for % turns that other transactions hold',

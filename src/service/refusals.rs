@@ -20,10 +20,10 @@ pub fn note(subject: &str, result: &str, slice_id: Option<&str>) {
     }
     let slice = slice_id.map_or_else(|| "unknown".to_owned(), |id| logged(id, MAX_SLICE_CHARS));
     let role = logged(&current_role_name(), MAX_ROLE_CHARS);
-    log(&format!("refused {subject}: reason {result}, role {role}, slice {slice}"));
+    log(&format!("refused {subject}: reason {result}, role \"{role}\", slice {slice}"));
 }
 
-/// The text with control characters and quotes escaped, and cut.
+/// The text with control characters and quotes escaped, so that it ends where it seems to, and cut.
 fn logged(text: &str, most: usize) -> String {
     let mut characters = text.chars();
     let safe: String = characters.by_ref().take(most).flat_map(char::escape_default).collect();

@@ -70,7 +70,7 @@ def test_a_connection_that_was_ended(connection: psycopg.Connection[Any]) -> Non
 def test_timeout(connection: psycopg.Connection[Any]) -> None:
     database = sync.Database(connection, timeout=0.05)
     with pytest.raises(GraphKernelError) as caught:
-        database.fetch("SELECT pg_sleep(5)")
+        database.fetch("SELECT pg_catalog.pg_sleep(5)")
     assert caught.value.sqlstate == "57014"
     assert connection.execute("SHOW statement_timeout").fetchone() == ("0",)
 
@@ -116,6 +116,7 @@ def test_a_connection_without_autocommit() -> None:
         assert connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
 
 
+@pytest.mark.own_search_path
 def test_extension_in_another_schema(connection: psycopg.Connection[Any]) -> None:
     connection.execute("SET search_path = pg_temp")
     export = sync.SliceClient(connection, schema="public").get_slice(ANCHOR, "focused")
@@ -329,7 +330,7 @@ def test_a_call_that_is_cancelled() -> None:
     async def example() -> None:
         async with aio.Database() as database:
             with pytest.raises(asyncio.TimeoutError):
-                await asyncio.wait_for(database.fetch("SELECT pg_sleep(30) AS slept"), 0.2)
+                await asyncio.wait_for(database.fetch("SELECT pg_catalog.pg_sleep(30) AS slept"), 0.2)
             assert await database.fetch("SELECT 1 AS one") == [{"one": 1}]
 
     asyncio.run(example())

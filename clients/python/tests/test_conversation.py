@@ -232,7 +232,7 @@ def test_a_model_that_asks_the_same_database(connection: psycopg.Connection[Any]
     idle = []
 
     def model(text: str) -> list[float]:
-        idle.append(database.fetch_one("SELECT pg_current_xact_id_if_assigned() IS NULL AS idle")["idle"])
+        idle.append(database.fetch_one("SELECT pg_catalog.pg_current_xact_id_if_assigned() IS NULL AS idle")["idle"])
         return [1.0] + [0.0] * 383
 
     conversation = Conversation(database, embed=model)
@@ -419,6 +419,7 @@ def test_tables_of_others_are_not_written(connection: psycopg.Connection[Any]) -
         connection.execute("DROP TABLE notes")
 
 
+@pytest.mark.own_search_path
 def test_no_operator_of_others_is_called(
     connection: psycopg.Connection[Any], embed: Callable[[str], list[float]]
 ) -> None:

@@ -364,3 +364,10 @@ def test_two_planes(connection: psycopg.Connection[Any], embed: Embed) -> None:
     assert hits[0].score == pytest.approx(1 / 61) and hits[3].score == pytest.approx(1 / 62)
     assert hits[1].provenance["sources"] == [ANCHOR] and hits[0].provenance["mac"]
     assert hits.provenance.is_admissible
+    # Nor does a superuser read what another could make a view of, with code in it.
+    connection.execute("CREATE ROLE py_planes; ALTER TABLE proposals OWNER TO py_planes")
+    try:
+        with pytest.raises(GraphKernelError, match=r"py_planes, who owns the table .*\.proposals"):
+            retriever.search(QUESTION, export, limit=5)
+    finally:
+        connection.execute("DROP TABLE proposals; DROP ROLE py_planes")

@@ -16,11 +16,6 @@ from .types import DualPlaneHit, SliceScopedResults
 _RANK_OFFSET = 60
 
 
-def _table(name: str) -> str:
-    """A name of a table; a dot separates its schema."""
-    return ".".join(map(identifier, name.split(".")))
-
-
 @dataclass(frozen=True)
 class Plane:
     """A table of atoms or proposals, and the names of its columns. `sources` is an array of ids."""
@@ -32,12 +27,17 @@ class Plane:
     embedding: str = "embedding"
     source_slice_id: str = "source_slice_id"
 
+    def name(self) -> str:
+        """The table as statements have it; a dot separates its schema."""
+        return ".".join(map(identifier, self.table.split(".")))
+
     def query(self) -> str:
         names = {key: identifier(getattr(self, key)) for key in self.__dataclass_fields__}
-        names["table"] = _table(self.table)
+        names["table"] = self.name()
         return (
-            "SELECT {id}::text AS id, {content}::text AS content, {embedding}::real[] AS embedding,"
-            " {sources}::text[] AS sources FROM {table} WHERE {source_slice_id}::pg_catalog.text"
+            "SELECT {id}::pg_catalog.text AS id, {content}::pg_catalog.text AS content,"
+            " {embedding}::real[] AS embedding,"
+            " {sources}::pg_catalog.text[] AS sources FROM {table} WHERE {source_slice_id}::pg_catalog.text"
             " OPERATOR(pg_catalog.=) %s ORDER BY 1".format(**names)
         )
 

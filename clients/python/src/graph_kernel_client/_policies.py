@@ -16,9 +16,11 @@ def policy_sql(policy: Policy | None) -> tuple[str, str]:
     if policy is None:
         return "%s::{gk}slice_policy", "default"
     if isinstance(policy, PolicyRef):
-        return "{gk}graph_policy(%s::text)", policy.params_hash
+        return "{gk}graph_policy(%s::pg_catalog.text)", policy.params_hash
     if isinstance(policy, str):
-        return ("%s::{gk}slice_policy" if policy.lstrip().startswith("{") else "{gk}graph_policy(%s::text)"), policy
+        return (
+            "%s::{gk}slice_policy" if policy.lstrip().startswith("{") else "{gk}graph_policy(%s::pg_catalog.text)"
+        ), policy
     return "%s::{gk}slice_policy", policy_text(policy)
 
 

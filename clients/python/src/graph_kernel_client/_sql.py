@@ -26,7 +26,7 @@ EXTENSION = f"""
        AND d.classid {EQ} 'pg_catalog.pg_class'::pg_catalog.regclass::pg_catalog.oid
        AND d.objid {EQ} pg_catalog.to_regclass('graph_kernel.binding')::pg_catalog.oid
       LEFT JOIN LATERAL (
-          SELECT r.rolname::text AS role, o.rolname::text AS owner
+          SELECT r.rolname::pg_catalog.text AS role, o.rolname::pg_catalog.text AS owner
             FROM pg_catalog.pg_roles AS r
             JOIN pg_catalog.pg_roles AS s ON s.oid {EQ} n.nspowner
             JOIN pg_catalog.pg_database AS b ON b.datname {EQ} pg_catalog.current_database()

@@ -25,7 +25,7 @@ from google.adk.sessions.base_session_service import GetSessionConfig
 from google.adk.tools import ToolContext
 from google.genai import types
 
-from graph_kernel_client import ConfigurationError, aio, sync
+from graph_kernel_client import ConfigurationError, GraphKernelError, aio, sync
 from graph_kernel_client.adapters.google_adk import GraphKernelMemoryService, GraphKernelSessionService
 
 
@@ -288,3 +288,28 @@ def test_what_is_given_is_checked(connection: psycopg.Connection[Any]) -> None:
     for service in (GraphKernelSessionService, GraphKernelMemoryService):
         with pytest.raises(ConfigurationError, match=r"graph_kernel_client\.aio\.Database"):
             service(sync.Database(connection))
+
+
+def test_a_superuser_uses_no_states_of_another(connection: psycopg.Connection[Any], states: None) -> None:
+    async def calls() -> None:
+        async with aio.Database() as database:
+            service = GraphKernelSessionService(database)
+            await service.create_tables()
+            session = await service.create_session(app_name="app", user_id="u", session_id="s")
+            connection.execute("ALTER TABLE public.adk_sessions OWNER TO adk_owner")
+            for call in (
+                service.create_session(app_name="app", user_id="u"),
+                service.get_session(app_name="app", user_id="u", session_id="s"),
+                service.list_sessions(app_name="app"),
+                service.get_user_state(app_name="app", user_id="u"),
+                service.append_event(session, said("user", "a")),
+                service.delete_session(app_name="app", user_id="u", session_id="s"),
+            ):
+                with pytest.raises(GraphKernelError, match=r"adk_owner, who owns the table public\.adk_sessions"):
+                    await call
+
+    connection.execute("CREATE ROLE adk_owner")
+    try:
+        asyncio.run(calls())
+    finally:
+        connection.execute("ALTER TABLE public.adk_sessions OWNER TO CURRENT_USER; DROP ROLE adk_owner")

@@ -16,7 +16,7 @@ from psycopg import sql
 from psycopg.pq import TransactionStatus
 from psycopg.rows import DictRow, TupleRow, dict_row, tuple_row
 
-from .._sql import EQ, EXTENSION, IS_OWN_ROLE, escaped, quoted, table_of, unescaped
+from .._sql import EQ, EXTENSION, IS_OWN_ROLE, escaped, operator, quoted, table_of, unescaped
 from ..config import connect_timeout, conninfo, timeout_milliseconds
 from ..errors import ConfigurationError, GraphKernelError, could_run_code, no_extension, translated
 
@@ -120,7 +120,7 @@ class Database:
         )
         await transaction.refuse_tables_of_others("memory_turns", "memory_turn_edges")
         options = {} if words is None else {"words": words}
-        create = "SELECT graph_kernel.create_tables(options => %s::jsonb)"
+        create = "SELECT graph_kernel.create_tables(options => %s::pg_catalog.jsonb)"
         if not found["is_there"]:
             await transaction.execute(create, (json.dumps(options),))
         elif words is not None:
@@ -201,7 +201,7 @@ class Database:
                 async with psycopg.AsyncCursor(connection, row_factory=tuple_row) as cursor:
                     await cursor.execute(
                         "SELECT name, pg_catalog.current_setting(name, true)"
-                        " FROM pg_catalog.unnest(%s::text[]) AS asked (name)",
+                        " FROM pg_catalog.unnest(%s::pg_catalog.text[]) AS asked (name)",
                         (list(self._settings),),
                         prepare=False,
                     )
@@ -288,12 +288,14 @@ class Transaction:
         try:
             # The columns are computed in their order. A failure takes the setting back with the transaction.
             await self.execute(
-                """SELECT pg_catalog.set_config('lock_timeout', s.most, true),
-                          graph_kernel.advisory_xact_lock(%s::pg_catalog.regclass, pg_catalog.hashtext(%s COLLATE "C")),
-                          pg_catalog.set_config('lock_timeout', s.value, true)
-                     FROM (SELECT value, CASE WHEN value::pg_catalog.interval BETWEEN '1ms' AND '10s' THEN value
-                                              ELSE '10s' END AS most
-                           FROM pg_catalog.current_setting('lock_timeout') AS value OFFSET 0) AS s""",
+                f"""SELECT pg_catalog.set_config('lock_timeout', s.most, true),
+                           graph_kernel.advisory_xact_lock(
+                               %s::pg_catalog.regclass, pg_catalog.hashtext(%s COLLATE pg_catalog."C")),
+                           pg_catalog.set_config('lock_timeout', s.value, true)
+                      FROM (SELECT value, CASE WHEN value::pg_catalog.interval {operator(">=")} '1ms'
+                                                AND value::pg_catalog.interval {operator("<=")} '10s'
+                                               THEN value ELSE '10s' END AS most
+                            FROM pg_catalog.current_setting('lock_timeout') AS value OFFSET 0) AS s""",
                 (unescaped(turns), session),
             )
         except psycopg.errors.LockNotAvailable as error:
@@ -319,14 +321,14 @@ class Transaction:
                 )
         elif bound["name"] != "default":
             raise GraphKernelError(f"there is no graph {bound['name']}", sqlstate="42704", word="GRAPH_NOT_FOUND")
-        await self._refuse_schemas_of_others(bound["name"])
-        if not bound["is_unbound"]:
-            return bound
-        return bound | {"turns": "public.memory_turns", "edges": "public.memory_turn_edges"}
+        if bound["is_unbound"]:
+            bound |= {"turns": "public.memory_turns", "edges": "public.memory_turn_edges"}
+        await self.refuse_code_of_others(*(table for table in (bound["turns"], bound["edges"]) if table))
+        return bound
 
-    async def _refuse_schemas_of_others(self, graph: str) -> None:
-        """An error where a table of the graph is in the schema of another, and policies are not for this role, or the
-        one that logged in is a superuser.
+    async def refuse_code_of_others(self, *tables: str) -> None:
+        """An error where such a table is in the schema of another, and policies are not for this role, or the one that
+        logged in is a superuser.
 
         The owner of a schema can put a view in the place of a table between two statements, whose code would run as
         this role. Such code a table's owner has in a policy as well, but not for a role that policies are not for. For
@@ -336,11 +338,8 @@ class Transaction:
         foreign = await self.fetch(
             f"""SELECT r.rolname AS role, f.owner, pg_catalog.format(f.what, n.nspname, c.relname) AS name
                   FROM pg_catalog.pg_roles AS r
-                 CROSS JOIN (SELECT pg_catalog.unnest(coalesce(
-                            (SELECT ARRAY[b.turns::pg_catalog.oid, b.edges::pg_catalog.oid]
-                               FROM graph_kernel.bindings AS b WHERE b.is_current AND b.name {EQ} %s),
-                            ARRAY[pg_catalog.to_regclass('public.memory_turns')::pg_catalog.oid,
-                                  pg_catalog.to_regclass('public.memory_turn_edges')::pg_catalog.oid])) AS oid) AS t
+                 CROSS JOIN (SELECT pg_catalog.to_regclass(name)::pg_catalog.oid AS oid
+                               FROM pg_catalog.unnest(%s::pg_catalog.text[]) AS name) AS t
                  CROSS JOIN LATERAL (
                      WITH RECURSIVE part (oid) AS (
                          SELECT t.oid
@@ -362,7 +361,7 @@ class Transaction:
                      UNION ALL
                      SELECT 'table %%I.%%I', w.rolname WHERE r.rolsuper AND NOT w.rolsuper) AS f (what, owner)
                  WHERE {IS_OWN_ROLE} LIMIT 1""",
-            (graph,),
+            (list(tables),),
         )
         for one in foreign:
             raise could_run_code(one["role"], one["owner"], one["name"])
@@ -414,9 +413,9 @@ class Transaction:
         """Whether the table, as `tables` gives it, has a column for embeddings."""
         return bool(
             await self.fetch(
-                """SELECT FROM pg_catalog.pg_attribute
-                    WHERE attrelid = %s::pg_catalog.regclass::pg_catalog.oid
-                      AND attname = 'embedding' AND NOT attisdropped""",
+                f"""SELECT FROM pg_catalog.pg_attribute
+                    WHERE attrelid {EQ} %s::pg_catalog.regclass::pg_catalog.oid
+                      AND attname {EQ} 'embedding' AND NOT attisdropped""",
                 (unescaped(turns),),
             )
         )
@@ -441,22 +440,22 @@ def _place(column: str) -> str:
 async def _add_words(transaction: Transaction, words: str) -> None:
     """The column and the index that create_tables makes."""
     there = await transaction.fetch(
-        """SELECT pg_catalog.pg_get_expr(d.adbin, d.adrelid) AS made_of
+        f"""SELECT pg_catalog.pg_get_expr(d.adbin, d.adrelid) AS made_of
              FROM pg_catalog.pg_attribute AS a
-             LEFT JOIN pg_catalog.pg_attrdef AS d ON (d.adrelid, d.adnum) = (a.attrelid, a.attnum)
-            WHERE a.attrelid = 'public.memory_turns'::pg_catalog.regclass::pg_catalog.oid AND a.attname = 'words'
+             LEFT JOIN pg_catalog.pg_attrdef AS d ON (d.adrelid, d.adnum) {EQ} (a.attrelid, a.attnum)
+            WHERE a.attrelid {EQ} 'public.memory_turns'::pg_catalog.regclass::pg_catalog.oid AND a.attname {EQ} 'words'
               AND NOT a.attisdropped"""
     )
     if not there:
         configuration = sql.Literal(f"pg_catalog.{words}").as_string(transaction.connection)
         await transaction.execute(
-            f"""ALTER TABLE public.memory_turns ADD COLUMN words tsvector GENERATED ALWAYS AS (
+            f"""ALTER TABLE public.memory_turns ADD COLUMN words pg_catalog.tsvector GENERATED ALWAYS AS (
                  pg_catalog.to_tsvector({escaped(configuration)}::pg_catalog.regconfig,
                                         pg_catalog."left"(content_text, 100000))
                 ) STORED"""
         )
         await transaction.execute("CREATE INDEX memory_turns_words_idx ON public.memory_turns USING gin (words)")
-    elif f"'{words}'::regconfig" not in (there[0]["made_of"] or ""):
+    elif f"'{words}'::regconfig" not in (there[0]["made_of"] or "").replace("pg_catalog.", ""):
         raise GraphKernelError(
             f"public.memory_turns has a column words already, which is not made by {words}", sqlstate="42701"
         )

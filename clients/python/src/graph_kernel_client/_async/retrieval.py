@@ -11,7 +11,7 @@ from psycopg.types.json import Jsonb
 
 from .._messages import storable
 from .._planes import Plane, fused, ranked
-from .._sql import operator
+from .._sql import operator, unescaped
 from ..errors import GraphKernelError
 from ..types import (
     DualPlaneResults,
@@ -29,7 +29,7 @@ from ..types import (
 from .database import Client, Database, Source
 from .embedding import Embed, embedded, embedded_if_any
 
-_PROVENANCE = f"{operator('->')} 'provenance'::text"
+_PROVENANCE = f"{operator('->')} 'provenance'::pg_catalog.text"
 _COLUMNS = """rank, turn_id, similarity, content, session_id, role, phase, salience, trajectory_depth,
               trajectory_sibling_order, trajectory_homogeneity, trajectory_temporal, trajectory_complexity, created_at,
               provenance"""
@@ -114,19 +114,21 @@ class MemoryRetriever(Client):
             "options": Jsonb({} if owner is None else {"owner": owner}),
             "owner": owner,
         }
-        owned = "" if owner is None else ", 'owner', %(owner)s::text"
+        owned = "" if owner is None else ", 'owner', %(owner)s::pg_catalog.text"
         rows = await self.database.fetch(
             f"""SELECT {_COLUMNS},
                        CASE WHEN rank IS NULL THEN
                            ({{gk}}graph_api_search_slice(pg_catalog.json_build_object(
-                                'slice', %(slice)s::json, 'query', %(query)s::text, 'limit', %(limit)s::integer,
+                                'slice', %(slice)s::pg_catalog.json, 'query', %(query)s::pg_catalog.text,
+                                'limit', %(limit)s::integer,
                                 'query_embedding', %(vector)s::real[], 'min_similarity', %(min_similarity)s::real,
-                                'min_salience', %(min_salience)s::real{owned})) {_PROVENANCE})::jsonb
+                                'min_salience', %(min_salience)s::real{owned})) {_PROVENANCE})::pg_catalog.jsonb
                        END AS of_nothing
                   FROM (SELECT) AS asked
-                  LEFT JOIN {{gk}}graph_search_export(%(vector)s::real[], %(slice)s::json, %(limit)s::integer,
+                  LEFT JOIN {{gk}}graph_search_export(%(vector)s::real[], %(slice)s::pg_catalog.json,
+                                                      %(limit)s::integer,
                                                       %(min_similarity)s::real, %(min_salience)s::real,
-                                                      %(query)s::text, %(options)s::jsonb) ON true
+                                                      %(query)s::pg_catalog.text, %(options)s::pg_catalog.jsonb) ON true
                  ORDER BY rank""",
             asked,
         )
@@ -157,12 +159,13 @@ class MemoryRetriever(Client):
             f"""SELECT strength, {_COLUMNS},
                        CASE WHEN rank IS NULL THEN
                            ({{gk}}graph_api_search_global(pg_catalog.json_build_object(
-                                'query', %(query)s::text, 'query_embedding', %(vector)s::real[],
-                                'limit', %(limit)s::integer, 'filter', %(filter)s::jsonb)) {_PROVENANCE})::jsonb
+                                'query', %(query)s::pg_catalog.text, 'query_embedding', %(vector)s::real[],
+                                'limit', %(limit)s::integer,
+                                'filter', %(filter)s::pg_catalog.jsonb)) {_PROVENANCE})::pg_catalog.jsonb
                        END AS of_nothing
                   FROM (SELECT) AS asked
-                  LEFT JOIN {{gk}}graph_search(%(vector)s::real[], %(query)s::text, %(limit)s::integer,
-                                               %(filter)s::jsonb) ON true
+                  LEFT JOIN {{gk}}graph_search(%(vector)s::real[], %(query)s::pg_catalog.text, %(limit)s::integer,
+                                               %(filter)s::pg_catalog.jsonb) ON true
                  ORDER BY rank""",
             asked,
         )
@@ -173,12 +176,14 @@ class MemoryRetriever(Client):
 
     async def is_admissible_result(self, provenance: RetrievalProvenance) -> bool:
         """Whether the kernel signed this record, and found it admissible. One without a document never is."""
-        return await self._ask("{gk}graph_is_admissible_result(%s::jsonb)", provenance)
+        return await self._ask("{gk}graph_is_admissible_result(%s::pg_catalog.jsonb)", provenance)
 
     async def can_promote(self, result: SearchResult | TurnId, provenance: RetrievalProvenance) -> bool:
         """`can_promote_to_atom`, as the server says."""
         turn = result.turn_id if isinstance(result, SearchResult) else result
-        return await self._ask("{gk}graph_can_promote(%s::jsonb, %s::uuid)", provenance, turn_uuid(turn))
+        return await self._ask(
+            "{gk}graph_can_promote(%s::pg_catalog.jsonb, %s::pg_catalog.uuid)", provenance, turn_uuid(turn)
+        )
 
     async def _ask(self, expression: str, provenance: RetrievalProvenance, *parameters: object) -> bool:
         document = provenance.document
@@ -198,7 +203,7 @@ class MemoryRetriever(Client):
         by_words = provenance.document["query_embedding_hash"] is None
         vector = [] if by_words else await embedded(self._embed, query or provenance.query_text, embedding)
         rows = await self.database.fetch(
-            "SELECT matches, field, was, now FROM {gk}graph_replay_retrieval(%s::jsonb, %s::real[])",
+            "SELECT matches, field, was, now FROM {gk}graph_replay_retrieval(%s::pg_catalog.jsonb, %s::real[])",
             (Jsonb(provenance.document), vector),
         )
         return list(rows)
@@ -208,7 +213,7 @@ class MemoryRetriever(Client):
         if provenance.document is None:
             raise GraphKernelError("the provenance has no document", sqlstate="22023", word="INVALID_PROVENANCE")
         row = await self.database.fetch_one(
-            "SELECT {gk}graph_trace(%s::jsonb)::text AS id", (Jsonb(provenance.document),)
+            "SELECT {gk}graph_trace(%s::pg_catalog.jsonb)::pg_catalog.text AS id", (Jsonb(provenance.document),)
         )
         stored: str = row["id"]
         return stored
@@ -254,5 +259,7 @@ class DualPlaneRetriever:
         return DualPlaneResults(hits[:limit], turns.provenance)
 
     async def _admitted(self, plane: Plane, export: SliceExport, sources: frozenset[str]) -> list[DictRow]:
-        rows = await self._retriever.database.fetch(plane.query(), (export.slice_id,))
+        async with self._retriever.database.transaction() as transaction:
+            await transaction.refuse_code_of_others(unescaped(plane.name()))
+            rows = await transaction.fetch(plane.query(), (export.slice_id,))
         return [row for row in rows if row["sources"] and sources.issuperset(row["sources"])]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .._policies import check_policy_id, policy_sql, policy_text
+from .._sql import EQ
 from ..errors import GraphKernelError
 from ..types import (
     Document,
@@ -40,7 +41,8 @@ class SliceClient(Client):
         """The slice at this turn. Its token is None where the transaction that asks has changed the turns itself."""
         policy, parameter = policy_sql(policy_ref)
         row = await self.database.fetch_one(
-            f"SELECT {{gk}}graph_slice(%s::uuid, {policy})::text AS slice", (turn_uuid(anchor_turn_id), parameter)
+            f"SELECT {{gk}}graph_slice(%s::pg_catalog.uuid, {policy})::pg_catalog.text AS slice",
+            (turn_uuid(anchor_turn_id), parameter),
         )
         export = SliceExport.from_json(row["slice"])
         check_policy_id(policy_ref, export.policy_id)
@@ -57,8 +59,8 @@ class SliceClient(Client):
             except GraphKernelError as error:
                 errors.append(SliceFailure(str(anchor), error.word or "", error.message))
         rows = await self.database.fetch(
-            "SELECT anchor_turn_id::text AS anchor, slice::text AS slice, error_code, error"
-            f" FROM {{gk}}graph_slices(%s::uuid[], {policy})",
+            "SELECT anchor_turn_id::pg_catalog.text AS anchor, slice::pg_catalog.text AS slice, error_code, error"
+            f" FROM {{gk}}graph_slices(%s::pg_catalog.uuid[], {policy})",
             (anchors, parameter),
         )
         slices = []
@@ -73,7 +75,7 @@ class SliceClient(Client):
     async def register_policy(self, *, name: str | None = None, **parameters: Any) -> PolicyRef:
         """Registers a policy for good; parameters that are not given are those of `default`."""
         row = await self.database.fetch_one(
-            "SELECT policy_id, params_hash FROM {gk}graph_policy_register(%s::{gk}slice_policy, %s::text)",
+            "SELECT policy_id, params_hash FROM {gk}graph_policy_register(%s::{gk}slice_policy, %s::pg_catalog.text)",
             (policy_text(parameters), name),
         )
         return PolicyRef(row["policy_id"], row["params_hash"])
@@ -87,7 +89,7 @@ class SliceClient(Client):
     async def verify(self, export: Document) -> Verdict:
         """Whether the whole export, or record of a prompt, is the kernel's, and if not, why."""
         row = await self.database.fetch_one(
-            "SELECT valid, reason, kid, role, rls FROM {gk}graph_verify(%s::json)", (document_of(export),)
+            "SELECT valid, reason, kid, role, rls FROM {gk}graph_verify(%s::pg_catalog.json)", (document_of(export),)
         )
         return Verdict(**row)
 
@@ -99,7 +101,8 @@ class SliceClient(Client):
                 return False
             return (await self.verify(slice_export)).valid
         row = await self.database.fetch_one(
-            "SELECT {gk}graph_verify_token(%s::text, %s::text, %s::uuid, %s::text, %s::text, %s::text, %s::text)"
+            "SELECT {gk}graph_verify_token(%s::pg_catalog.text, %s::pg_catalog.text, %s::pg_catalog.uuid,"
+            " %s::pg_catalog.text, %s::pg_catalog.text, %s::pg_catalog.text, %s::pg_catalog.text)"
             " AS valid",
             (
                 slice_export.admissibility_token,
@@ -115,7 +118,9 @@ class SliceClient(Client):
 
     async def proof(self, document: Document) -> str:
         """A signed statement about an export or record, which `offline.verify_proof` checks without a database."""
-        row = await self.database.fetch_one("SELECT {gk}graph_proof(%s::json)::text AS proof", (document_of(document),))
+        row = await self.database.fetch_one(
+            "SELECT {gk}graph_proof(%s::pg_catalog.json)::pg_catalog.text AS proof", (document_of(document),)
+        )
         proof: str = row["proof"]
         return proof
 
@@ -123,7 +128,7 @@ class SliceClient(Client):
         """The public key of an epoch, as PEM; of the one that signs now unless another is named."""
         rows = await self.database.fetch(
             "SELECT public_key FROM graph_kernel.proof_keys"
-            " WHERE CASE WHEN %(kid)s::text IS NULL THEN state = 'active' ELSE kid = %(kid)s END",
+            f" WHERE CASE WHEN %(kid)s::pg_catalog.text IS NULL THEN state {EQ} 'active' ELSE kid {EQ} %(kid)s END",
             {"kid": kid},
         )
         if not rows:

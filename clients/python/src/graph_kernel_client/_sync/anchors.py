@@ -34,7 +34,7 @@ class AnchorResolver(Client):
     def _anchor(self, arguments: str, value: object) -> str | None:
         try:
             rows = self.database.fetch(
-                f"SELECT anchor_turn_id::text AS anchor FROM {{gk}}graph_anchor({arguments})", (value,)
+                f"SELECT anchor_turn_id::pg_catalog.text AS anchor FROM {{gk}}graph_anchor({arguments})", (value,)
             )
         except GraphKernelError as error:
             if error.word in _NOTHING:
@@ -44,11 +44,11 @@ class AnchorResolver(Client):
 
     def resolve_explicit(self, turn_id: TurnId) -> str | None:
         """This turn, if it is there."""
-        return self._anchor("%s::uuid, NULL::text, NULL::real[]", turn_uuid(turn_id))
+        return self._anchor("%s::pg_catalog.uuid, NULL::pg_catalog.text, NULL::real[]", turn_uuid(turn_id))
 
     def resolve_from_session(self, session_id: str) -> str | None:
         """The latest turn of the session."""
-        return self._anchor("NULL::uuid, %s::text, NULL::real[]", session_id)
+        return self._anchor("NULL::pg_catalog.uuid, %s::pg_catalog.text, NULL::real[]", session_id)
 
     def resolve_from_query(self, query: str, embedding: Sequence[float] | None = None) -> str | None:
         """The turn whose embedding is nearest to that of the query, which `embed` makes where none is given.
@@ -59,17 +59,19 @@ class AnchorResolver(Client):
         vector = embedded_if_any(self._embed, query, embedding)
         if vector is None:
             rows = self.database.fetch(
-                "SELECT turn_id::text AS anchor FROM {gk}graph_search(NULL::real[], %s::text, 1, %s::jsonb)",
+                "SELECT turn_id::pg_catalog.text AS anchor"
+                " FROM {gk}graph_search(NULL::real[], %s::pg_catalog.text, 1, %s::pg_catalog.jsonb)",
                 (query, "{}"),
             )
             return rows[0]["anchor"] if rows else None
-        return self._anchor("NULL::uuid, NULL::text, %s::real[]", vector)
+        return self._anchor("NULL::pg_catalog.uuid, NULL::pg_catalog.text, %s::real[]", vector)
 
     def resolve_temporal(self, limit: int = 5, project_id: str | None = None) -> list[str]:
         """The latest turns, the latest first; of a project by the column `project_column` of the turns."""
         if project_id is None:
             rows = self.database.fetch(
-                "SELECT anchor_turn_id::text AS anchor FROM {gk}graph_anchors_recent(%s::integer, NULL::text)",
+                "SELECT anchor_turn_id::pg_catalog.text AS anchor"
+                " FROM {gk}graph_anchors_recent(%s::integer, NULL::pg_catalog.text)",
                 (limit,),
             )
             return [row["anchor"] for row in rows]
@@ -85,7 +87,8 @@ class AnchorResolver(Client):
                 )
             turn, project, created = map(identifier, columns)
             rows = transaction.fetch(
-                f"SELECT {turn}::text AS anchor FROM {escaped(bound['turns'])} WHERE {project}::text {EQ} %s"
+                f"SELECT {turn}::pg_catalog.text AS anchor FROM {escaped(bound['turns'])}"
+                f" WHERE {project}::pg_catalog.text {EQ} %s"
                 f" ORDER BY {created} DESC NULLS LAST, {turn} LIMIT %s",
                 (project_id, limit),
             )

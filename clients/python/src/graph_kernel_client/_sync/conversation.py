@@ -223,8 +223,10 @@ class Conversation(Client):
         policy.update(more)
         try:
             row = self.database.fetch_one(
-                """SELECT r::text AS record, {gk}graph_messages_json(r, %s::text, %s::jsonb) AS messages
-                     FROM {gk}graph_messages_record(%s::uuid, %s::{gk}slice_policy, %s::text) AS r""",
+                """SELECT r::pg_catalog.text AS record,
+                          {gk}graph_messages_json(r, %s::pg_catalog.text, %s::pg_catalog.jsonb) AS messages
+                     FROM {gk}graph_messages_record(
+                              %s::pg_catalog.uuid, %s::{gk}slice_policy, %s::pg_catalog.text) AS r""",
                 (format, Jsonb(dict(options)), anchor, policy_text(policy), context),
             )
         except GraphKernelError as error:
@@ -246,7 +248,7 @@ class Conversation(Client):
             turns, _ = transaction.tables()
             if isinstance(goal, bool):
                 rows = transaction.fetch(
-                    f"""SELECT id::text AS id FROM {turns}
+                    f"""SELECT id::pg_catalog.text AS id FROM {turns}
                          WHERE session_id {EQ} %(session)s AND role {EQ} ANY ('{{{{system,user}}}}')
                            AND (created_at, id) {operator("<=")} (
                                SELECT created_at, id FROM {turns}
@@ -267,7 +269,8 @@ class Conversation(Client):
     def _seeds(self, question: str, embedding: Sequence[float] | None) -> dict[str, float] | None:
         vector = embedded_if_any(self._embed, question, embedding)
         rows = self.database.fetch(
-            "SELECT turn_id::text AS turn_id, strength FROM {gk}graph_search(%s::real[], %s::text, 128, %s::jsonb)",
+            "SELECT turn_id::pg_catalog.text AS turn_id, strength"
+            " FROM {gk}graph_search(%s::real[], %s::pg_catalog.text, 128, %s::pg_catalog.jsonb)",
             (vector, question, Jsonb(self._filter(None))),
         )
         return {row["turn_id"]: row["strength"] for row in rows} or None
@@ -294,9 +297,11 @@ class Conversation(Client):
         vector = embedded_if_any(self._embed, query, embedding)
         given = {"preset": "recall", **({} if max_tokens is None else {"max_tokens": max_tokens}), **(policy or {})}
         rows = self.database.fetch(
-            """SELECT turn_id::text AS turn_id, part, role, content, payload, tokens, session_id,
-                      created_at, distance, score, seed::text AS seed, slice::text AS slice
-                 FROM {gk}graph_recall(%s::real[], %s::text, %s::{gk}slice_policy, NULL::uuid, %s::jsonb) ORDER BY n""",
+            """SELECT turn_id::pg_catalog.text AS turn_id, part, role, content, payload, tokens, session_id,
+                      created_at, distance, score, seed::pg_catalog.text AS seed, slice::pg_catalog.text AS slice
+                 FROM {gk}graph_recall(%s::real[], %s::pg_catalog.text, %s::{gk}slice_policy, NULL::pg_catalog.uuid,
+                                       %s::pg_catalog.jsonb)
+                ORDER BY n""",
             (vector, query, policy_text(given), Jsonb(self._filter(filter))),
         )
         export = SliceExport.from_json(rows[0]["slice"]) if rows else None
@@ -314,8 +319,8 @@ class Conversation(Client):
             whole = {"preset": "chat", "max_tokens": max_tokens}
         given = {**whole, **(policy or {})}
         rows = self.database.fetch(
-            """SELECT turn_id::text AS turn_id, part, role, content, payload, tokens
-                 FROM {gk}graph_messages(%s::uuid, %s::{gk}slice_policy) ORDER BY n""",
+            """SELECT turn_id::pg_catalog.text AS turn_id, part, role, content, payload, tokens
+                 FROM {gk}graph_messages(%s::pg_catalog.uuid, %s::{gk}slice_policy) ORDER BY n""",
             (anchor, policy_text(given)),
         )
         if len(rows) >= _MOST_TURNS and max_tokens is None:
@@ -371,10 +376,10 @@ class Conversation(Client):
         }
         removed = f"""(SELECT id FROM {turns}
                         WHERE session_id {EQ} %(session)s
-                          AND (%(turns)s::uuid[] IS NULL OR id {EQ} ANY (%(turns)s::uuid[])))"""
+                          AND (%(turns)s::pg_catalog.uuid[] IS NULL OR id {EQ} ANY (%(turns)s::pg_catalog.uuid[])))"""
         heads = transaction.fetch(
             f"""WITH RECURSIVE line (id) AS (
-                    SELECT head FROM pg_catalog.unnest(%(heads)s::uuid[]) AS head
+                    SELECT head FROM pg_catalog.unnest(%(heads)s::pg_catalog.uuid[]) AS head
                     UNION
                     SELECT e.parent_turn_id
                       FROM line AS l JOIN {edges} AS e ON e.child_turn_id {EQ} l.id
@@ -457,15 +462,18 @@ class Conversation(Client):
         Of a step, or of its record, as a text or as JSON: any conversation shows those of all.
         """
         rows = self.database.fetch(
-            "SELECT n, turn_id::text AS turn_id, part, role, state, content, payload"
-            " FROM {gk}graph_messages_show(%s::json, NULL::text[], NULL::jsonb[]) ORDER BY n",
+            "SELECT n, turn_id::pg_catalog.text AS turn_id, part, role, state, content, payload"
+            " FROM {gk}graph_messages_show(%s::pg_catalog.json, NULL::pg_catalog.text[], NULL::pg_catalog.jsonb[])"
+            " ORDER BY n",
             (document_of(step),),
         )
         return [ShownMessage(**row) for row in rows]
 
     def prove(self, step: Document) -> str:
         """A signed statement about a recorded prompt, which anyone can check with the public key."""
-        row = self.database.fetch_one("SELECT {gk}graph_proof(%s::json)::text AS proof", (document_of(step),))
+        row = self.database.fetch_one(
+            "SELECT {gk}graph_proof(%s::pg_catalog.json)::pg_catalog.text AS proof", (document_of(step),)
+        )
         proof: str = row["proof"]
         return proof
 
@@ -485,7 +493,7 @@ class Conversation(Client):
         rows = transaction.fetch(
             f"""SELECT t.id FROM {turns} AS t JOIN {edges} AS e ON e.child_turn_id {EQ} t.id
                  WHERE t.id {EQ} ANY (%s) AND e.parent_turn_id {EQ} ANY (%s)
-                   AND pg_catalog.lower(t.role::text) {EQ} 'tool'""",
+                   AND pg_catalog.lower(t.role::pg_catalog.text) {EQ} 'tool'""",
             (heads, calls),
         )
         results = {row["id"] for row in rows}
@@ -532,14 +540,14 @@ class Conversation(Client):
         of all; the latest first."""
         rows = transaction.fetch(
             f"""WITH RECURSIVE line (id, parent) AS (
-                    SELECT head, NULL::uuid FROM pg_catalog.unnest(%(heads)s::uuid[]) AS head
+                    SELECT head, NULL::pg_catalog.uuid FROM pg_catalog.unnest(%(heads)s::pg_catalog.uuid[]) AS head
                     UNION
                     SELECT e.child_turn_id, e.parent_turn_id
                       FROM line AS l
                       JOIN {edges} AS e ON e.parent_turn_id {EQ} l.id
                       JOIN {turns} AS t ON t.id {EQ} e.child_turn_id AND t.session_id {EQ} %(session)s
                      WHERE NOT e.parent_turn_id {EQ} e.child_turn_id
-                       AND (%(follows)s::text[] IS NULL OR e.edge_type {EQ} ANY (%(follows)s)))
+                       AND (%(follows)s::pg_catalog.text[] IS NULL OR e.edge_type {EQ} ANY (%(follows)s)))
                 SELECT t.id FROM {turns} AS t
                  WHERE t.session_id {EQ} %(session)s
                    AND t.id {EQ} ANY (SELECT id FROM line)
@@ -555,11 +563,12 @@ class Conversation(Client):
             f"""SELECT t.id
                   FROM {turns} AS t
                   JOIN {edges} AS e ON e.child_turn_id {EQ} t.id
-                 WHERE pg_catalog.lower(t.role::text) {EQ} 'tool'
+                 WHERE pg_catalog.lower(t.role::pg_catalog.text) {EQ} 'tool'
                    AND (e.parent_turn_id {EQ} %(turn)s
                         OR e.parent_turn_id {EQ} ANY (
                                SELECT parent_turn_id FROM {edges} WHERE child_turn_id {EQ} %(turn)s)
-                           AND (SELECT pg_catalog.lower(role::text) FROM {turns} WHERE id {EQ} %(turn)s) {EQ} 'tool')
+                           AND (SELECT pg_catalog.lower(role::pg_catalog.text)
+                                  FROM {turns} WHERE id {EQ} %(turn)s) {EQ} 'tool')
                  GROUP BY t.id
                  ORDER BY t.id {EQ} %(turn)s, pg_catalog.min(t.created_at), t.id""",
             {"turn": turn},
@@ -572,16 +581,17 @@ class Conversation(Client):
         """The turns with the calls that a result answers: of the line, in which an id may stand again, the latest."""
         rows = transaction.fetch(
             f"""WITH RECURSIVE line (id) AS (
-                    SELECT head FROM pg_catalog.unnest(%(heads)s::uuid[]) AS head
+                    SELECT head FROM pg_catalog.unnest(%(heads)s::pg_catalog.uuid[]) AS head
                     UNION
                     SELECT e.parent_turn_id FROM line AS l JOIN {edges} AS e ON e.child_turn_id {EQ} l.id)
                 SELECT a.place, (SELECT t.id FROM line AS l JOIN {turns} AS t ON t.id {EQ} l.id
                                   WHERE t.session_id {EQ} %(session)s
                                     AND t.payload {operator("@>")} ANY (a.forms)
-                                    AND coalesce(NOT pg_catalog.lower(t.role::text) {EQ} 'tool', true)
+                                    AND coalesce(NOT pg_catalog.lower(t.role::pg_catalog.text) {EQ} 'tool', true)
                                   ORDER BY t.created_at DESC, t.id LIMIT 1) AS id
                   FROM (SELECT place, pg_catalog.array_agg(form) AS forms
-                          FROM pg_catalog.jsonb_array_elements(%(calls)s::jsonb) WITH ORDINALITY AS c (call, place),
+                          FROM pg_catalog.jsonb_array_elements(%(calls)s::pg_catalog.jsonb)
+                               WITH ORDINALITY AS c (call, place),
                                pg_catalog.jsonb_array_elements(c.call) AS f (form)
                          GROUP BY place) AS a
                  ORDER BY a.place""",
@@ -612,7 +622,7 @@ class Conversation(Client):
         ]
         rows = self.database.fetch(
             """SELECT {gk}graph_message_text(message) AS text, {gk}graph_message_role(message) AS role
-                 FROM pg_catalog.unnest(%s::text[]) WITH ORDINALITY AS m (message, n) ORDER BY n""",
+                 FROM pg_catalog.unnest(%s::pg_catalog.text[]) WITH ORDINALITY AS m (message, n) ORDER BY n""",
             (messages,),
         )
         read = []

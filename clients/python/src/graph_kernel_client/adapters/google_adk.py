@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 from google.adk.errors import StaleSessionError
@@ -27,6 +28,7 @@ from . import joined, taken
 
 __all__ = ["GraphKernelMemoryService", "GraphKernelSessionService"]
 
+_STATES = "public.adk_sessions"
 _EVENTS = uuid.UUID("0d0f5a0c-4d5f-5d0b-9a53-6d9a1c1b4f0e")
 
 
@@ -45,11 +47,11 @@ class GraphKernelSessionService(BaseSessionService):
             # A row without a session is of the user, one without a user of the application.
             await transaction.execute(
                 """CREATE TABLE IF NOT EXISTS public.adk_sessions (
-                       app_name text NOT NULL,
-                       user_id text,
-                       session_id text,
-                       state jsonb NOT NULL,
-                       updated_at timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
+                       app_name pg_catalog.text NOT NULL,
+                       user_id pg_catalog.text,
+                       session_id pg_catalog.text,
+                       state pg_catalog.jsonb NOT NULL,
+                       updated_at pg_catalog.timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
                        UNIQUE NULLS NOT DISTINCT (app_name, user_id, session_id)
                    )"""
             )
@@ -58,6 +60,13 @@ class GraphKernelSessionService(BaseSessionService):
             await transaction.execute(
                 "COMMENT ON TABLE public.adk_sessions IS 'states of sessions, users and applications of Google ADK'"
             )
+
+    @asynccontextmanager
+    async def _states(self) -> AsyncIterator[Transaction]:
+        """A transaction in which the table of states is used."""
+        async with self._database.transaction() as transaction:
+            await transaction.refuse_code_of_others(_STATES)
+            yield transaction
 
     async def create_session(
         self,
@@ -72,7 +81,7 @@ class GraphKernelSessionService(BaseSessionService):
         # As states of events are written.
         delta = _payload(Event(author="user", actions=EventActions(state_delta=state or {})))["actions"]["stateDelta"]
         conversation = _conversation(self._database, self._embed, *key)
-        async with self._database.transaction() as transaction:
+        async with self._states() as transaction:
             turns, _ = await transaction.tables()
             made = await transaction.fetch(
                 f"""INSERT INTO public.adk_sessions (app_name, user_id, session_id, state)
@@ -94,7 +103,7 @@ class GraphKernelSessionService(BaseSessionService):
         conversation = _conversation(self._database, self._embed, app_name, user_id, session_id)
         count = None if config is None else config.num_recent_events
         after = None if config is None else config.after_timestamp
-        async with self._database.transaction() as transaction:
+        async with self._states() as transaction:
             turns, _ = await transaction.tables()
             # First the state: what is stored in between makes the session stale, and is not lost.
             sessions = _sessions(app_name, await _states(transaction, app_name, user_id, session_id))
@@ -102,8 +111,10 @@ class GraphKernelSessionService(BaseSessionService):
                 return None
             rows = await transaction.fetch(
                 f"""SELECT payload FROM {turns}
-                     WHERE session_id {EQ} %s AND payload {operator("?")} 'actions'::text
-                       AND (%s::float8 IS NULL OR (payload {operator("->>")} 'timestamp'::text)::float8 >= %s)
+                     WHERE session_id {EQ} %s AND payload {operator("?")} 'actions'::pg_catalog.text
+                       AND (%s::double precision IS NULL
+                            OR (payload {operator("->>")} 'timestamp'::pg_catalog.text)::double precision
+                               {operator(">=")} %s)
                      ORDER BY created_at DESC, id DESC LIMIT %s""",
                 (conversation.session_id, after, after, count),
             )
@@ -112,7 +123,7 @@ class GraphKernelSessionService(BaseSessionService):
         return session
 
     async def list_sessions(self, *, app_name: str, user_id: str | None = None) -> ListSessionsResponse:
-        async with self._database.transaction() as transaction:
+        async with self._states() as transaction:
             rows = await _states(transaction, app_name, user_id)
         return ListSessionsResponse(sessions=_sessions(app_name, rows))
 
@@ -120,17 +131,18 @@ class GraphKernelSessionService(BaseSessionService):
         """Deletes the state and the turns of the session, which are its memory too."""
         key = (app_name, user_id, session_id.strip())
         # First the state: nothing is appended from then on.
-        async with self._database.transaction() as transaction:
+        async with self._states() as transaction:
             await transaction.execute(
-                "DELETE FROM public.adk_sessions WHERE (app_name, user_id, session_id) = (%s, %s, %s)", key
+                f"DELETE FROM public.adk_sessions WHERE (app_name, user_id, session_id) {EQ} (%s, %s, %s)", key
             )
         await _conversation(self._database, self._embed, *key).clear()
 
     async def get_user_state(self, *, app_name: str, user_id: str) -> dict[str, Any]:
-        rows = await self._database.fetch(
-            "SELECT state FROM public.adk_sessions WHERE (app_name, user_id) = (%s, %s) AND session_id IS NULL",
-            (app_name, user_id),
-        )
+        async with self._states() as transaction:
+            rows = await transaction.fetch(
+                f"SELECT state FROM public.adk_sessions WHERE (app_name, user_id) {EQ} (%s, %s) AND session_id IS NULL",
+                (app_name, user_id),
+            )
         return dict(rows[0]["state"]) if rows else {}
 
     async def append_event(self, session: Session, event: Event) -> Event:
@@ -142,8 +154,9 @@ class GraphKernelSessionService(BaseSessionService):
         part = _part(conversation, event)
 
         async def update(transaction: Transaction) -> None:
+            await transaction.refuse_code_of_others(_STATES)
             rows = await transaction.fetch(
-                f"SELECT {_UPDATED} FROM public.adk_sessions WHERE (app_name, user_id, session_id) = (%s, %s, %s)"
+                f"SELECT {_UPDATED} FROM public.adk_sessions WHERE (app_name, user_id, session_id) {EQ} (%s, %s, %s)"
                 " FOR UPDATE",
                 key,
             )
@@ -224,9 +237,9 @@ async def _states(
     """The states of an application, of a user or all, and of a session or all; the latest session last."""
     return await transaction.fetch(
         f"""SELECT user_id, session_id, state, {_UPDATED} FROM public.adk_sessions
-             WHERE app_name = %(app)s
-               AND (user_id IS NULL OR %(user)s::text IS NULL OR user_id = %(user)s)
-               AND (session_id IS NULL OR %(session)s::text IS NULL OR session_id = %(session)s)
+             WHERE app_name {EQ} %(app)s
+               AND (user_id IS NULL OR %(user)s::pg_catalog.text IS NULL OR user_id {EQ} %(user)s)
+               AND (session_id IS NULL OR %(session)s::pg_catalog.text IS NULL OR session_id {EQ} %(session)s)
              ORDER BY updated_at, user_id, session_id""",
         {"app": app_name, "user": user_id, "session": session_id},
     )
@@ -274,8 +287,10 @@ async def _update_states(
         updated += await transaction.fetch(
             f"""INSERT INTO public.adk_sessions AS s (app_name, user_id, session_id, state)
                 VALUES (%s, %s, %s, %s)
-                ON CONFLICT (app_name, user_id, session_id) DO UPDATE SET state = s.state || excluded.state,
-                    updated_at = greatest(pg_catalog.to_timestamp(%s), s.updated_at + interval '1 microsecond')
+                ON CONFLICT (app_name, user_id, session_id) DO UPDATE SET
+                    state = s.state {operator("||")} excluded.state,
+                    updated_at = greatest(pg_catalog.to_timestamp(%s),
+                                          s.updated_at {operator("+")} interval '1 microsecond')
                 RETURNING {_UPDATED}""",
             (*of, Jsonb(deltas[of]), timestamp),
         )

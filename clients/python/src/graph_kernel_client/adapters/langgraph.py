@@ -45,11 +45,13 @@ _ITEMS = uuid.UUID("5f6f5a3e-2f0f-5c0b-8a5a-0e2b7f1d9c11")
 # Sessions of items begin with this.
 _STORE = "langgraph.store"
 _BEGINS, _VALUE, _TEXT = operator("^@"), operator("->"), operator("->>")
-_IS_ITEM = f"t.session_id {_BEGINS} '{_STORE}/' AND t.payload {operator('?')} 'namespace'::text"
+_IS_ITEM = f"t.session_id {_BEGINS} '{_STORE}/' AND t.payload {operator('?')} 'namespace'::pg_catalog.text"
 _MAX_SESSIONS = _MAX_HITS = 1000  # of graph_search
-_COLUMNS = f"""t.payload {_VALUE} 'namespace'::text AS namespace, t.payload {_TEXT} 'key'::text AS key,
-              t.payload {_VALUE} 'value'::text AS value, t.created_at,
-              coalesce((t.payload {_TEXT} 'updated_at'::text)::timestamptz, t.created_at) AS updated_at"""
+_COLUMNS = f"""t.payload {_VALUE} 'namespace'::pg_catalog.text AS namespace,
+              t.payload {_TEXT} 'key'::pg_catalog.text AS key,
+              t.payload {_VALUE} 'value'::pg_catalog.text AS value, t.created_at,
+              coalesce((t.payload {_TEXT} 'updated_at'::pg_catalog.text)::pg_catalog.timestamptz,
+                       t.created_at) AS updated_at"""
 _COMPARISONS = {"$eq": "=", "$ne": "<>", "$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
 
 
@@ -78,12 +80,12 @@ class GraphKernelStore(BaseStore):
         with self._database.transaction() as transaction:
             turns, _ = transaction.tables()
             (table,) = transaction.fetch(
-                "SELECT relname FROM pg_catalog.pg_class WHERE oid = %s::pg_catalog.regclass::pg_catalog.oid",
+                f"SELECT relname FROM pg_catalog.pg_class WHERE oid {EQ} %s::pg_catalog.regclass::pg_catalog.oid",
                 (unescaped(turns),),
             )
             index = identifier(f"{table['relname']}_items_idx")
             transaction.execute(
-                f"""CREATE INDEX IF NOT EXISTS {index} ON {turns} (session_id COLLATE "C")
+                f"""CREATE INDEX IF NOT EXISTS {index} ON {turns} (session_id COLLATE pg_catalog."C")
                      WHERE session_id {_BEGINS} '{_STORE}/'"""
             )
 
@@ -148,9 +150,12 @@ def _read(transaction: Transaction, turns: str, op: Op, vectors: Mapping[str, li
 def _search(transaction: Transaction, turns: str, op: SearchOp, vector: list[float] | None) -> list[DictRow]:
     """The items of a namespace and of those below it: the best for the query, or the latest."""
     parameters: dict[str, Any] = {"prefix": _session(op.namespace_prefix), "limit": op.limit, "offset": op.offset}
-    conditions = [_IS_ITEM, f't.session_id COLLATE "C" {_BEGINS} %(prefix)s']
+    conditions = [_IS_ITEM, f't.session_id COLLATE pg_catalog."C" {_BEGINS} %(prefix)s']
     for n, (path, comparison, value) in enumerate(_comparisons(op.filter or {}, ["value"])):
-        stored, given = f"coalesce(t.payload {operator('#>')} %(path{n})s::text[], 'null')", f"%(given{n})s::jsonb"
+        stored, given = (
+            f"coalesce(t.payload {operator('#>')} %(path{n})s::pg_catalog.text[], 'null')",
+            f"%(given{n})s::pg_catalog.jsonb",
+        )
         conditions.append(f"{stored} {operator(comparison)} {given}")
         if comparison not in ("=", "<>"):
             conditions.append(f"pg_catalog.jsonb_typeof({stored}) {EQ} pg_catalog.jsonb_typeof({given})")
@@ -176,7 +181,8 @@ def _search(transaction: Transaction, turns: str, op: SearchOp, vector: list[flo
         return []
     return transaction.fetch(
         f"""SELECT {_COLUMNS}, s.strength AS score
-              FROM {{gk}}graph_search(%(vector)s::real[], %(query)s::text, %(hits)s::integer, %(filter)s::jsonb) AS s
+              FROM {{gk}}graph_search(%(vector)s::real[], %(query)s::pg_catalog.text, %(hits)s::integer,
+                                       %(filter)s::pg_catalog.jsonb) AS s
               JOIN {turns} AS t ON t.id {EQ} s.turn_id
              WHERE {where}
              ORDER BY s.rank LIMIT %(limit)s OFFSET %(offset)s""",
