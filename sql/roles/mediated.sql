@@ -79,7 +79,7 @@ BEGIN
     IF foreigner IS NOT NULL THEN
         RAISE EXCEPTION 'role graph_reader, which reads the tables, owns already: %', foreigner
             USING ERRCODE = 'duplicate_object',
-                  HINT = 'Look at what it owns; then give that to another role: ALTER … OWNER TO …;';
+                  HINT = 'Look at what it owns; then give that to another role: ALTER ... OWNER TO ...;';
     END IF;
 
     -- Not IF NOT EXISTS: the owner of a schema can replace what is in it.

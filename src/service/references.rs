@@ -123,7 +123,7 @@ impl Sought {
                 ),
             )
             .word(Word::SearchTooLarge)
-            .hint("Take some sessions, or one span of time after the other: '{\"from\": …, \"to\": …}'.")),
+            .hint("Take some sessions, or one span of time after the other: '{\"from\": ..., \"to\": ...}'.")),
         }
     }
 

@@ -66,6 +66,18 @@ fn every_type_of_column_gives_the_same_ranking() {
     for ((_, half), (_, full)) in halves.iter().zip(&expected) {
         assert!((half - full).abs() < 1e-3, "{half} {full}");
     }
+    // A question of numbers that the type has not is compared all the same, over the whole graph too.
+    let mut client = half.connect();
+    let nearest = |client: &mut postgres::Client, question: &str| -> Vec<String> {
+        let query = format!("SELECT turn_id::text FROM graph_search({question}, NULL, 5)");
+        client.query(&query, &[]).unwrap().iter().map(|row| row.get(0)).collect()
+    };
+    let expected = nearest(&mut client, &question);
+    for factor in ["1e6", "1e30"] {
+        let longer =
+            format!("(SELECT array_agg(x * {factor}::real) FROM unnest({question}::real[]) AS x)");
+        assert_eq!(nearest(&mut client, &longer), expected, "{factor}");
+    }
 }
 
 #[test]

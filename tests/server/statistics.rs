@@ -365,7 +365,10 @@ fn refusals_are_logged_without_what_the_caller_says() {
     let log = String::from_utf8(cluster.log()).unwrap();
     let refused: Vec<&str> = log.lines().filter(|line| line.contains("refused slice")).collect();
     assert_eq!(refused.len(), 3, "{log}");
-    assert!(refused.iter().all(|line| line.contains(&format!("role \"{FORGER}\","))), "{refused:?}");
+    assert!(
+        refused.iter().all(|line| line.contains(&format!("role \"{FORGER}\","))),
+        "{refused:?}"
+    );
     assert!(refused[0].contains("reason digest_mismatch"), "{refused:?}");
     assert!(
         refused[2].ends_with(", slice unknown") && refused[2].contains("reason malformed"),

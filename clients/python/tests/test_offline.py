@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 import json
 import random
 import struct
@@ -14,7 +15,7 @@ import psycopg
 import pytest
 from conftest import ANCHOR, MISSING
 
-from graph_kernel_client import sync
+from graph_kernel_client import _json, sync
 from graph_kernel_client._export import canonical, digest, parse
 from graph_kernel_client._json import Number, _shortest_even, _slow_shortest_even, binary32_text, compact
 from graph_kernel_client._record import parse as parse_document
@@ -94,6 +95,50 @@ def test_keys_and_signatures_of_small_order() -> None:
 def binary32(bits: int) -> float:
     number: float = struct.unpack("<f", struct.pack("<I", bits))[0]
     return number
+
+
+def test_zeros_have_their_signs_whichever_comes_first() -> None:
+    for zeros in ((-0.0, 0.0), (0.0, -0.0)):
+        assert [binary32_text(zero) for zero in zeros] == [str(zero) for zero in zeros]
+
+
+def test_zeros_that_say_nothing_take_no_time() -> None:
+    zeros = "0" * 60_000
+    begun = time.process_time()
+    for text in ("0.5", "-12.25", "3e-40", "1e-101", "1e101", "0.0", "-0.0", "0.1", "16777217.0"):
+        mantissa, _, exponent = text.partition("e")
+        dotted = mantissa if "." in mantissa else mantissa + "."
+        long = Number(dotted + zeros + (f"e{exponent}" if exponent else ""))
+        short = Number(text)
+        expected = struct.pack("<f", short.binary32()) if short.binary32() is not None else None
+        for _ in range(100):
+            read = long.binary32()
+            assert (None if read is None else struct.pack("<f", read)) == expected, text
+    # Minutes where all of it is computed with.
+    assert time.process_time() - begun < 10
+    assert Number("0." + zeros + "1").binary32() is None
+    assert Number("1" + zeros).binary32() is None
+
+
+def test_decimals_of_the_application_change_nothing() -> None:
+    def seen(salt: int) -> list[object]:
+        """What is said of numbers that nothing has remembered yet."""
+        numbers = [binary32(0x3F123457 + salt), binary32(0x00000011 + salt), binary32(0x7F7FFF00 + salt)]
+        texts = [*map(binary32_text, numbers), "0e99999999999999999999", "0.1234567", f"{1 + salt}.5e3"]
+        return [*texts, *(Number(text).binary32() for text in texts), Number("17e0").integer()]
+
+    expected = [seen(salt) for salt in range(4)]
+    for cached in (_json._binary32, _json._binary32_text):
+        cached.cache_clear()
+    contexts = [
+        decimal.Context(prec=3),
+        decimal.Context(traps=[decimal.FloatOperation, decimal.Inexact, decimal.Rounded]),
+        decimal.Context(traps=[]),
+        decimal.Context(prec=1, Emax=1, Emin=-1, traps=[decimal.Overflow, decimal.Subnormal]),
+    ]
+    for salt, context in enumerate(contexts):
+        with decimal.localcontext(context):
+            assert seen(salt) == expected[salt]
 
 
 def test_binary32_reads_back() -> None:

@@ -200,6 +200,17 @@ pub fn unix_seconds(postgres_micros: i64) -> i64 {
     }
 }
 
+/// The first PostgreSQL timestamp of a second, or of a later one, as [`unix_seconds`] reads them. None where there is no
+/// such second.
+#[must_use]
+pub fn first_of_second(second: i64) -> Option<i64> {
+    match second {
+        ..=CREATED_AT_MINUS_INFINITY => Some(i64::MIN),
+        ..=CREATED_AT_INFINITY => Some((second - POSTGRES_EPOCH_SECONDS) * 1_000_000),
+        _ => None,
+    }
+}
+
 /// Microseconds since 1970-01-01 UTC of a PostgreSQL timestamp (microseconds since 2000-01-01 UTC). Infinities, and
 /// what lies beyond, are the greatest and the least number.
 #[must_use]
@@ -256,6 +267,14 @@ mod tests {
         assert_eq!(unix_seconds(0), 946_684_800);
         assert_eq!(unix_seconds(-946_684_801_500_000), -2);
         assert_eq!(unix_seconds(i64::MAX), 9_224_318_015_999);
+        for second in
+            [i64::MIN, -210_866_803_200, -210_866_803_199, -1, 0, 946_684_800, 9_224_318_015_999]
+        {
+            let first = first_of_second(second).unwrap();
+            assert_eq!(unix_seconds(first), second.max(-210_866_803_200));
+            assert!(first == i64::MIN || unix_seconds(first - 1) < second);
+        }
+        assert_eq!(first_of_second(9_224_318_016_000), None);
         assert_eq!(unix_seconds(i64::MIN), -210_866_803_200);
     }
 

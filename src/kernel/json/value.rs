@@ -90,14 +90,14 @@ const QUOTED_CHARS: usize = 64;
 #[must_use]
 pub fn quoted(text: &str) -> String {
     match text.char_indices().nth(QUOTED_CHARS) {
-        Some((end, _)) => format!("{:?}…", &text[..end]),
+        Some((end, _)) => format!("{:?}...", &text[..end]),
         None => format!("{text:?}"),
     }
 }
 
 fn cut(text: &str) -> Cow<'_, str> {
     match text.get(..QUOTED_CHARS) {
-        Some(start) if text.len() > QUOTED_CHARS => Cow::Owned(format!("{start}…")),
+        Some(start) if text.len() > QUOTED_CHARS => Cow::Owned(format!("{start}...")),
         _ => Cow::Borrowed(text),
     }
 }

@@ -5,7 +5,8 @@ use std::ops::ControlFlow;
 use kernel::graph::turn::TurnId;
 
 use crate::pg::query::{
-    Argument, ColumnType, Planning, Row, Statement, Template, query, with_latest, with_own_writes,
+    Argument, ColumnType, POSTGRES_EPOCH, Planning, Row, Statement, Template, query, with_latest,
+    with_own_writes,
 };
 use crate::pg::tables::store::{PromotingRows, StoreTable};
 
@@ -298,7 +299,7 @@ pub fn due(store: &StoreTable, by: TakenBy<'_>, since: i64, most: i64) -> Vec<(S
             Argument::Text(Some(by.graph)),
             Argument::Text(Some(by.role)),
             Argument::Text(Some(&rls)),
-            Argument::Time(since),
+            Argument::Time(since - POSTGRES_EPOCH),
             Argument::Number(left),
         ];
         query(&store.statement(template), &arguments, |row| {
@@ -335,7 +336,7 @@ pub fn note_check(
             Argument::Text(Some(key)),
             Argument::Text(Some(status)),
             Argument::Text(superseded_by),
-            Argument::Time(since),
+            Argument::Time(since - POSTGRES_EPOCH),
             Argument::Text(Some(is_rounded_up)),
         ];
         let mut is_noted = None;

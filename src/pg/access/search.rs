@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
-use kernel::graph::turn::{Role, Turn, TurnId, may_be_hash_of_name, unix_seconds};
+use kernel::graph::turn::{Role, Turn, TurnId, first_of_second, may_be_hash_of_name, unix_seconds};
 use kernel::json::canonical::escaped_bytes;
 use kernel::json::quoted;
 use kernel::retrieval::ranking::{Filters, Hit, Ranking};
@@ -82,12 +82,6 @@ pub(super) const LONG_NAME: &str =
 const FOUND_NAME: &str = "CASE WHEN pg_catalog.octet_length({session}) OPERATOR(pg_catalog.>) 4096
            OR NOT graph_kernel.is_text({session})
     THEN graph_kernel.name_hash({session}) ELSE COALESCE({session}, '') END";
-
-/// The latest second that a time is compared with: that of the last year whose microseconds are counted in 64 bits.
-const LAST_SECOND: i64 = i64::MAX / 1_000_000;
-
-/// The first second of the server's times.
-const FIRST_SECOND: i64 = -210_866_803_200;
 
 /// Which turns a search finds, of those that it looks at.
 pub struct Sought {
@@ -198,7 +192,7 @@ impl<'a> Searcher<'a> {
     ) -> Result<Narrowing, SqlError> {
         let mut narrowing = self.narrowing_by(&sought.filter, parameters)?;
         if let Some(time) = self.graph.stored_value(VALID_UNTIL) {
-            let at = narrowing.moment(&time, sought.at);
+            let at = narrowing.moment(&time, sought.at.saturating_sub(POSTGRES_EPOCH));
             let (until, _) = time;
             narrowing.require(format!("({until} IS NULL OR {until} OPERATOR(pg_catalog.>=) {at})"));
         }
@@ -233,11 +227,12 @@ impl<'a> Searcher<'a> {
         if let Some(from) = from {
             // A turn without a time is one of 1970.
             let untimed = *from <= 0;
-            narrowing.require_time(time.as_ref(), *from, ">=", untimed);
+            narrowing.require_time(time.as_ref(), first_of_second(*from), ">=", untimed);
         }
         if let Some(to) = to {
             let untimed = *to >= 0;
-            narrowing.require_time(time.as_ref(), to.saturating_add(1), "<", untimed);
+            let after = to.checked_add(1).and_then(first_of_second);
+            narrowing.require_time(time.as_ref(), after, "<", untimed);
         }
         Ok(narrowing)
     }
@@ -323,7 +318,7 @@ impl<'a> Searcher<'a> {
 
     /// The turns of the whole graph that are sought and most similar, so many. An approximate index looks at the
     /// nearest turns of all, and finds few of an owner or of some sessions: of these all are compared. So are all that
-    /// are sought where the index finds fewer than are wanted.
+    /// are sought where the index finds fewer than are wanted, or does not take the question.
     ///
     /// # Errors
     /// As [`Searcher::rank`].
@@ -338,8 +333,10 @@ impl<'a> Searcher<'a> {
         let filters = Filters { min_salience: None, ..filter.least };
         let embedding = ("embedding", column.expression.as_str());
         let indexed = column.indexed.as_ref();
-        if let Some(index) = indexed.filter(|_| filter.owner.is_none() && filter.sessions.is_none())
-        {
+        let serves = |index: &&Indexed| {
+            filter.owner.is_none() && filter.sessions.is_none() && index.has(query)
+        };
+        if let Some(index) = indexed.filter(serves) {
             let Indexed { type_name, operator, .. } = index;
             index.let_find(limit);
             let narrowing = self.narrowing_with_salience(sought, 2)?;
@@ -581,7 +578,7 @@ impl Narrowing {
         format!("${}", self.parameters + self.values.len())
     }
 
-    /// A parameter of this moment, in microseconds since 1970, to be compared with times of this type.
+    /// A parameter of this moment, in microseconds since 2000, to be compared with times of this type.
     fn moment(&mut self, (_, base_type): &(String, pg_sys::Oid), micros: i64) -> String {
         let parameter = self.parameter(Value::Time(micros));
         match *base_type {
@@ -593,18 +590,21 @@ impl Narrowing {
         }
     }
 
-    /// Requires of a turn's time that it compares like this with a second; of a turn without one, this.
+    /// Requires of a turn's time that it compares like this with a moment, which is later than all where there is none; of
+    /// a turn without a time, this.
     fn require_time(
         &mut self,
         time: Option<&(String, pg_sys::Oid)>,
-        second: i64,
+        moment: Option<i64>,
         operator: &str,
         untimed: bool,
     ) {
         let Some(time) = time else { return self.require(untimed.to_string()) };
-        let moment = self.moment(time, second.clamp(FIRST_SECOND, LAST_SECOND) * 1_000_000);
         let (own, _) = time;
-        let compared = format!("{own} OPERATOR(pg_catalog.{operator}) {moment}");
+        let compared = match moment.map(|moment| self.moment(time, moment)) {
+            Some(moment) => format!("{own} OPERATOR(pg_catalog.{operator}) {moment}"),
+            None => (operator == "<").to_string(),
+        };
         self.require(match untimed {
             true => format!("({own} IS NULL OR {compared})"),
             false => compared,

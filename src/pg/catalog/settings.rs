@@ -143,9 +143,9 @@ pub fn instead_of(function: pg_sys::Oid) -> &'static str {
     match function.to_u32() {
         201 | 215 => {
             "A text of a real or double precision depends on extra_float_digits. Cast it to numeric first, as in \
-             (…)::numeric::text, or bind a column that is written with the text."
+             (...)::numeric::text, or bind a column that is written with the text."
         }
-        31 => "Use encode(…, 'hex').",
+        31 => "Use encode(..., 'hex').",
         number if OF_TIME_ZONE.iter().any(|of| of.0 == number) => {
             "Use AT TIME ZONE interval '0' for UTC, or bind a column that is written with the time, such as a stored \
              generated one."

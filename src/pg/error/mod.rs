@@ -110,7 +110,7 @@ const MAX_HINT_BYTES: usize = 1024 * 1024;
 fn cut(mut text: String, max_bytes: usize) -> String {
     if text.len() > max_bytes {
         text.truncate(text.floor_char_boundary(max_bytes));
-        text.push('…');
+        text.push_str("...");
     }
     text
 }
@@ -192,7 +192,7 @@ pub fn with_hints<T>(reads: Reads, read: impl FnOnce() -> T) -> T {
                 hinting(
                     Word::GraphPolicy,
                     "Slices run with search_path = pg_catalog, pg_temp: a function of a row security policy needs \
-                     its own (ALTER FUNCTION … SET search_path = …). graph_check() names them to their owner.",
+                     its own (ALTER FUNCTION ... SET search_path = ...). graph_check() names them to their owner.",
                 )
             }
             let has_none = report.hint().is_none();
@@ -295,7 +295,7 @@ impl From<PolicyError> for SqlError {
         }
         if let PolicyError::OtherVersion { version, .. } = &error {
             hint = format!(
-                "A policy of another version has it: write '{{\"preset\": \"chat\", …}}' for a prompt, or \
+                "A policy of another version has it: write '{{\"preset\": \"chat\", ...}}' for a prompt, or \
                  \"version\": \"{version}\"."
             );
         }

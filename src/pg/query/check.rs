@@ -77,7 +77,7 @@ pub fn partitions_changed() -> SqlError {
 pub fn is_detaching() -> SqlError {
     changed("a partition of the bound tables is being detached concurrently").hint(
         "Call the function again once that has ended. A DETACH that was cancelled ends when the table's owner runs \
-         ALTER TABLE … DETACH PARTITION … FINALIZE.",
+         ALTER TABLE ... DETACH PARTITION ... FINALIZE.",
     )
 }
 

@@ -227,17 +227,22 @@ impl Row {
             return read(None);
         };
         let stored: *mut pg_sys::varlena = datum.cast_mut_ptr();
-        // SAFETY: a real[] is a varlena that, detoasted, begins with ArrayType. With one dimension and no bitmap of
-        // NULLs, its length follows, then its lower bound, then, aligned, so many binary32 numbers. A copy that the
-        // detoaster made is freed here.
+        // SAFETY: a real[] is a varlena that, detoasted, begins with ArrayType. With one dimension its length follows, then
+        // its lower bound, then, where it had a NULL at some time, a bitmap of them. At `dataoffset`, or without a bitmap
+        // aligned behind the header, begin so many binary32 numbers where none is NULL. A copy that the detoaster made is
+        // freed here.
         unsafe {
             let array: *mut pg_sys::ArrayType = pg_sys::pg_detoast_datum(stored).cast();
             let plain = (*array).ndim == 1
-                && (*array).dataoffset == 0
-                && (*array).elemtype == pg_sys::FLOAT4OID;
+                && (*array).elemtype == pg_sys::FLOAT4OID
+                && !pg_sys::array_contains_nulls(array);
             let values = plain.then(|| {
                 let length = *array.add(1).cast::<c_int>();
-                let first = array.cast::<u8>().add(ARRAY_HEADER).cast::<f32>();
+                let offset = match (*array).dataoffset {
+                    0 => ARRAY_HEADER,
+                    offset => offset as usize,
+                };
+                let first = array.cast::<u8>().add(offset).cast::<f32>();
                 std::slice::from_raw_parts(first, length as usize)
             });
             let result = read(values);

@@ -110,7 +110,7 @@ pub enum Argument<'a> {
     Text(Option<&'a str>),
     /// A `text[]`.
     Texts(&'a [String]),
-    /// A `timestamptz`, in microseconds since 1970.
+    /// A `timestamptz`, in microseconds since 2000, as the server has them.
     Time(i64),
     /// A `double precision`.
     Float(f64),
@@ -140,7 +140,7 @@ impl Argument<'_> {
             Argument::Number(number) => Some(number.into()),
             Argument::Text(text) => text.map(|text| text_datum(text).or_raise()),
             Argument::Texts(texts) => Some(text_array(texts)),
-            Argument::Time(moment) => Some((moment - POSTGRES_EPOCH).into()),
+            Argument::Time(moment) => Some(moment.into()),
             Argument::Float(number) => Some(number.to_bits().into()),
             Argument::Bytes(bytes) => Some(bytes_datum(bytes).or_raise()),
         }

@@ -41,7 +41,16 @@ pub struct Indexed {
     pub operator: String,
 }
 
+/// From here on numbers are infinite in binary16, which pgvector refuses.
+const HALF_INFINITY: f32 = 65_520.0;
+
 impl Indexed {
+    /// Whether the question can be written as a value of the type.
+    pub fn has(&self, query: &QueryEmbedding) -> bool {
+        let is_half = self.type_name.trim_end_matches('"').ends_with("halfvec");
+        !is_half || query.values().iter().all(|value| value.abs() < HALF_INFINITY)
+    }
+
     /// Lets the scan of an index find so many rows, until the function that is running returns.
     pub fn let_find(&self, rows: u32) {
         // SAFETY: look-ups in the catalog; looking a function of the library up loads it.
@@ -161,7 +170,7 @@ fn parse_mapping(mapping: Option<&Value>) -> Result<(Option<&str>, &str), SqlErr
             "column mapping of \"embedding\" must be a column name, an object or null",
         )
         .word(Word::InvalidBinding)
-        .hint("Give it as '{\"turns\": {\"embedding\": {\"column\": \"…\", \"operator\": \"<=>\"}}}'.")
+        .hint("Give it as '{\"turns\": {\"embedding\": {\"column\": \"...\", \"operator\": \"<=>\"}}}'.")
     };
     match mapping {
         None => Ok((Some(KEY), default)),

@@ -34,6 +34,22 @@ SELECT filter, found.numbers('{1,1}', NULL, filter) AS embedding, found.numbers(
       "{\"from\": 300}","{\"to\": 300}","{\"from\": 0, \"to\": 99}","{\"from\": 9007199254740991}","{\"to\": -9007199254740991}","{\"min_salience\": 0.5}","{\"min_salience\": 0.51}","{\"min_salience\": 1.5}",
       "{\"owner\": \"alice\", \"roles\": [\"user\"], \"to\": 500}"}'::jsonb[]) WITH ORDINALITY AS f (filter) ORDER BY ordinality;
 SELECT found.numbers('{1,0}', 'refund paid', '{"min_similarity": 0.7}') AS similar;
+-- Those at the ends of time too, by the seconds that they are read as.
+SAVEPOINT ends;
+UPDATE found.memory_turns SET created_at = v.time FROM (VALUES (1, '-infinity'::timestamptz), (2, '4714-11-24 BC+0'), (4, '294276-12-31 23:59:59.999999+0'), (5, 'infinity')) AS v (n, time) WHERE id = turn(n);
+SELECT filter, found.numbers(NULL, 'invoice paid refund', filter) AS words
+  FROM unnest('{"{\"from\": -9223372036854775808}","{\"to\": 9223372036854775807}","{\"to\": -210866803200}","{\"from\": -210866803199}","{\"from\": 9224318015999}","{\"from\": 9224318016000}",
+      "{\"to\": 9224318015999}","{\"to\": 9224318015998}"}'::jsonb[]) WITH ORDINALITY AS f (filter) ORDER BY ordinality;
+ROLLBACK TO ends;
+-- An embedding that had a NULL in it has none.
+SAVEPOINT bitmap;
+UPDATE found.memory_turns SET embedding = '{NULL,0}' WHERE id = turn(2);
+SELECT found.numbers('{1,0}') AS with_a_null;
+UPDATE found.memory_turns SET embedding[1] = 9 WHERE id = turn(2);
+SELECT found.numbers('{1,0}') AS without, (SELECT similarity FROM graph_search('{1,0}') WHERE turn_id = turn(2)) AS similarity;
+UPDATE found.memory_turns SET embedding = ('{9,0,NULL}'::real[])[1:2] WHERE id = turn(2);
+SELECT found.numbers('{1,0}') AS of_a_longer, (SELECT similarity FROM graph_search('{1,0}') WHERE turn_id = turn(2)) AS similarity;
+ROLLBACK TO bitmap;
 SELECT call, e.code, e.message, e.detail FROM unnest(ARRAY['graph_search()', 'graph_search(NULL, ''paid'', filter => ''{"min_similarity": 0.5}'')', 'graph_search(''{1}'')',
     'graph_search(NULL, ''paid'', 0)', 'graph_search(NULL, ''paid'', 1001)', 'graph_search(NULL, repeat(''x'', 65537))']) WITH ORDINALITY AS c (call), test_error('SELECT ' || call) AS e ORDER BY ordinality;
 SELECT filter, e.code, e.message, e.detail FROM unnest('{[],"{\"who\": 1}","{\"sessions\": []}","{\"sessions\": \"late\"}","{\"sessions\": null}","{\"sessions\": [1]}","{\"roles\": [\"USER\"]}","{\"from\": 1.5}","{\"to\": \"now\"}",

@@ -8,7 +8,7 @@ import re
 import struct
 import uuid
 from collections.abc import Callable
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, InvalidOperation, localcontext
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, NoReturn, TypeVar
@@ -40,14 +40,34 @@ class Number(str):
         """The binary32 of which this is the shortest text, or the shortest text of the same number as a binary64."""
         digits = re.split("[eE]", self)[0].replace(".", "").strip("-0")
         # No shortest text of a binary64 has more. What is longer takes long to compute with.
-        return None if len(digits) > _MOST_DIGITS else _binary32(str(self))
+        if len(digits) > _MOST_DIGITS:
+            return None
+        if len(self) <= _LONG_TEXT:
+            return _binary32(str(self))
+        # The same number without its many zeros, which would all be computed with, and remembered.
+        value = _decimal(self)
+        if value is None:
+            return None
+        if value.is_zero():
+            return -0.0 if value.is_signed() else 0.0
+        return _binary32(str(value.normalize(_CONTEXT))) if -100 < value.adjusted() < 100 else None
 
 
 _MOST_DIGITS = 17
+_LONG_TEXT = 64
+
+
+# What is exact here, whatever the application has set for its own decimals.
+_CONTEXT = Context(prec=50, traps=[InvalidOperation])
 
 
 @lru_cache(maxsize=65_536)
 def _binary32(text: str) -> float | None:
+    with localcontext(_CONTEXT):
+        return _read_binary32(text)
+
+
+def _read_binary32(text: str) -> float | None:
     try:
         (near,) = struct.unpack("<f", struct.pack("<f", float(text)))
         # As exports have it.
@@ -68,11 +88,12 @@ def _binary32(text: str) -> float | None:
 
 def _decimal(text: str) -> Decimal | None:
     """The exact value; None where its exponent is beyond all numbers that are used."""
-    try:
-        return Decimal(text)
-    except ArithmeticError:
-        mantissa = text.lower().split("e")[0]
-        return None if mantissa.strip("-0.") else Decimal(mantissa)
+    with localcontext(_CONTEXT):
+        try:
+            return Decimal(text)
+        except ArithmeticError:
+            mantissa = text.lower().split("e")[0]
+            return None if mantissa.strip("-0.") else Decimal(mantissa)
 
 
 def _nearest32(value: Decimal) -> float | None:
@@ -107,7 +128,8 @@ def _shortest(exact: Decimal, reads_back: Callable[[Decimal], bool]) -> list[Dec
     """The decimals of fewest digits that read back; of those the nearest, or both of two that are equally near."""
     for digits in range(1, 18):
         around = {
-            Context(prec=digits, rounding=rounding).create_decimal(exact) for rounding in (ROUND_FLOOR, ROUND_CEILING)
+            Context(prec=digits, rounding=rounding, traps=[]).create_decimal(exact)
+            for rounding in (ROUND_FLOOR, ROUND_CEILING)
         }
         found = [text for text in around if reads_back(text)]
         if found:
@@ -116,13 +138,19 @@ def _shortest(exact: Decimal, reads_back: Callable[[Decimal], bool]) -> list[Dec
     raise AssertionError(exact)
 
 
-@lru_cache(maxsize=65_536)
 def binary32_text(number: float) -> str:
     """The shortest text of a binary32, as exports have it; of two that are equally near the one with an even digit."""
+    # Before what is remembered: the two zeros are one key.
     if number == 0:
         return "-0.0" if struct.pack("<d", number)[7] else "0.0"
-    text = _shortest_even(number)
-    sign, digits, _ = text.normalize().as_tuple()
+    return _binary32_text(float(number))
+
+
+@lru_cache(maxsize=65_536)
+def _binary32_text(number: float) -> str:
+    with localcontext(_CONTEXT):
+        text = _shortest_even(number).normalize()
+    sign, digits, _ = text.as_tuple()
     exponent = text.adjusted()
     whole = "".join(map(str, digits))
     prefix = "-" if sign else ""

@@ -160,7 +160,7 @@ pub(super) fn own_cast(oid: pg_sys::Oid) -> Option<&'static str> {
     })
 }
 
-/// A column in an expression that is proposed; `…` stands for any.
+/// A column in an expression that is proposed; `...` stands for any.
 pub(super) fn in_conversion(column: &str) -> String {
-    if column == "…" { column.to_owned() } else { names::quote_as_needed(column) }
+    if column == "..." { column.to_owned() } else { names::quote_as_needed(column) }
 }

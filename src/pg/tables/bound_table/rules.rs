@@ -180,7 +180,7 @@ impl ColumnRule {
                 let command = (rules.command)(Some((place, value)));
                 Err(SqlError::new(PgSqlErrorCode::ERRCODE_UNDEFINED_COLUMN, message)
                     .word(rules.word)
-                    .hint(format!("Give an expression as {{\"expression\": …}}: {command};")))
+                    .hint(format!("Give an expression as {{\"expression\": ...}}: {command};")))
             }
             None => Err(self.error(
                 rules,
@@ -264,7 +264,7 @@ impl ColumnRule {
         .word(Word::InvalidBinding)
         .hint(format!(
             "Convert it in the expression{}.",
-            self.conversion(expression.base_type, "…")
+            self.conversion(expression.base_type, "...")
                 .map_or_else(String::new, |example| format!(", such as {example}"))
         )))
     }
@@ -296,7 +296,7 @@ impl ColumnRule {
             may_be.push("null");
         }
         if self.takes_expressions(rules) {
-            may_be.push("{\"expression\": \"…\"}");
+            may_be.push("{\"expression\": \"...\"}");
         }
         let last = may_be.pop().unwrap_or_default();
         let before = may_be.join(", ");

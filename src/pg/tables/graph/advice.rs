@@ -138,7 +138,7 @@ impl Graph {
         let mut listed: Vec<String> =
             unknown.iter().take(LISTED_ROLES).map(|name| quoted(name)).collect();
         if unknown.len() > LISTED_ROLES {
-            listed.push("…".to_owned());
+            listed.push("...".to_owned());
         }
         let role = &self.turns.columns["role"];
         let mut roles: Map<String, Value> =

@@ -155,7 +155,7 @@ fn not_found(name: &str) -> SqlError {
         format!("there is no graph {}", quoted(name)),
     )
     .word(Word::GraphNotFound)
-    .hint("SELECT name FROM graph_kernel.bindings WHERE is_current; then SET graph_kernel.graph = '…'.")
+    .hint("SELECT name FROM graph_kernel.bindings WHERE is_current; then SET graph_kernel.graph = '...'.")
 }
 
 /// The error for a binding that came with a copy of the database: its name is that of the original's graph.

@@ -351,7 +351,7 @@ fn resolve_parents(
     let bad = || {
         bad_mapping(
             &format!(
-                "\"{PARENTS}\" must be an array of at most {MAX_PARENTS} objects {{\"parent\": …, \"edge_type\": …}}, \
+                "\"{PARENTS}\" must be an array of at most {MAX_PARENTS} objects {{\"parent\": ..., \"edge_type\": ...}}, \
                  the type one of {}",
                 edge_types()
             ),
@@ -389,7 +389,7 @@ fn resolve_follows(
         let example = json!({ SESSION: "my_session", ORDER: ["my_column"], EDGE_TYPE: "reply" });
         bad_mapping(
             &format!(
-                "\"{FOLLOWS}\" must be an object {{\"{SESSION}\": …, \"{ORDER}\": […], \"{EDGE_TYPE}\": …}} \
+                "\"{FOLLOWS}\" must be an object {{\"{SESSION}\": ..., \"{ORDER}\": [...], \"{EDGE_TYPE}\": ...}} \
                  with one or two keys of the order, the type one of {}",
                 edge_types()
             ),
@@ -476,7 +476,7 @@ fn tables_mapping(mapping: &Value) -> Result<Map<String, Value>, SqlError> {
         SqlError::new(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, message)
             .word(Word::InvalidBinding)
             .hint(format!(
-                "Give columns as '{{\"turns\": {{\"id\": \"…\"}}, \"edges\": {{\"parent\": \"…\"}}}}'. Keys of turns: \
+                "Give columns as '{{\"turns\": {{\"id\": \"...\"}}, \"edges\": {{\"parent\": \"...\"}}}}'. Keys of turns: \
                  {}, {}, {}, {PARENTS}, {FOLLOWS}, {ROLES}; of edges: {}. \"{EDGES_BY_CHILD}\" names a second table \
                  of edges.",
                 keys(TURN_COLUMNS),

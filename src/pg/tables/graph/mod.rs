@@ -238,7 +238,7 @@ impl Graph {
     pub fn where_not_found(&self) -> String {
         format!(
             "turn is not in {}, the turns table of the graph {}, or row security hides it: see graph_check(). For \
-             another graph run SET graph_kernel.graph = '…';",
+             another graph run SET graph_kernel.graph = '...';",
             self.turns.table.qualified_name(),
             literal_of(&self.binding)
         )
