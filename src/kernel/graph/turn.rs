@@ -200,15 +200,14 @@ pub fn unix_seconds(postgres_micros: i64) -> i64 {
     }
 }
 
-/// The first PostgreSQL timestamp of a second, or of a later one, as [`unix_seconds`] reads them. None where there is no
-/// such second.
+/// The first PostgreSQL timestamp of a second, or of a later one, as [`unix_seconds`] reads them. None where there is
+/// no such second.
 #[must_use]
 pub fn first_of_second(second: i64) -> Option<i64> {
-    match second {
-        ..=CREATED_AT_MINUS_INFINITY => Some(i64::MIN),
-        ..=CREATED_AT_INFINITY => Some((second - POSTGRES_EPOCH_SECONDS) * 1_000_000),
-        _ => None,
+    if second <= CREATED_AT_MINUS_INFINITY {
+        return Some(i64::MIN);
     }
+    (second <= CREATED_AT_INFINITY).then(|| (second - POSTGRES_EPOCH_SECONDS) * 1_000_000)
 }
 
 /// Microseconds since 1970-01-01 UTC of a PostgreSQL timestamp (microseconds since 2000-01-01 UTC). Infinities, and

@@ -590,8 +590,8 @@ impl Narrowing {
         }
     }
 
-    /// Requires of a turn's time that it compares like this with a moment, which is later than all where there is none; of
-    /// a turn without a time, this.
+    /// Requires of a turn's time that it compares like this with a moment, which is later than all where there is none;
+    /// of a turn without a time, this.
     fn require_time(
         &mut self,
         time: Option<&(String, pg_sys::Oid)>,

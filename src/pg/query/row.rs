@@ -227,10 +227,10 @@ impl Row {
             return read(None);
         };
         let stored: *mut pg_sys::varlena = datum.cast_mut_ptr();
-        // SAFETY: a real[] is a varlena that, detoasted, begins with ArrayType. With one dimension its length follows, then
-        // its lower bound, then, where it had a NULL at some time, a bitmap of them. At `dataoffset`, or without a bitmap
-        // aligned behind the header, begin so many binary32 numbers where none is NULL. A copy that the detoaster made is
-        // freed here.
+        // SAFETY: a real[] is a varlena that, detoasted, begins with ArrayType. With one dimension its length follows,
+        // then its lower bound, then, where it had a NULL at some time, a bitmap of them. At `dataoffset`, or without a
+        // bitmap aligned behind the header, begin so many binary32 numbers where none is NULL. A copy that the
+        // detoaster made is freed here.
         unsafe {
             let array: *mut pg_sys::ArrayType = pg_sys::pg_detoast_datum(stored).cast();
             let plain = (*array).ndim == 1

@@ -351,8 +351,8 @@ fn resolve_parents(
     let bad = || {
         bad_mapping(
             &format!(
-                "\"{PARENTS}\" must be an array of at most {MAX_PARENTS} objects {{\"parent\": ..., \"edge_type\": ...}}, \
-                 the type one of {}",
+                "\"{PARENTS}\" must be an array of at most {MAX_PARENTS} objects {{\"parent\": ..., \
+                 \"edge_type\": ...}}, the type one of {}",
                 edge_types()
             ),
             &tables.command_with_parents(),
@@ -476,8 +476,8 @@ fn tables_mapping(mapping: &Value) -> Result<Map<String, Value>, SqlError> {
         SqlError::new(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, message)
             .word(Word::InvalidBinding)
             .hint(format!(
-                "Give columns as '{{\"turns\": {{\"id\": \"...\"}}, \"edges\": {{\"parent\": \"...\"}}}}'. Keys of turns: \
-                 {}, {}, {}, {PARENTS}, {FOLLOWS}, {ROLES}; of edges: {}. \"{EDGES_BY_CHILD}\" names a second table \
+                "Give columns as '{{\"turns\": {{\"id\": \"...\"}}, \"edges\": {{\"parent\": \"...\"}}}}'. Keys of \
+                 turns: {}, {}, {}, {PARENTS}, {FOLLOWS}, {ROLES}; of edges: {}. \"{EDGES_BY_CHILD}\" names a second table \
                  of edges.",
                 keys(TURN_COLUMNS),
                 embedding::KEY,
