@@ -477,8 +477,8 @@ fn tables_mapping(mapping: &Value) -> Result<Map<String, Value>, SqlError> {
             .word(Word::InvalidBinding)
             .hint(format!(
                 "Give columns as '{{\"turns\": {{\"id\": \"...\"}}, \"edges\": {{\"parent\": \"...\"}}}}'. Keys of \
-                 turns: {}, {}, {}, {PARENTS}, {FOLLOWS}, {ROLES}; of edges: {}. \"{EDGES_BY_CHILD}\" names a second table \
-                 of edges.",
+                 turns: {}, {}, {}, {PARENTS}, {FOLLOWS}, {ROLES}; of edges: {}. \"{EDGES_BY_CHILD}\" names a \
+                 second table of edges.",
                 keys(TURN_COLUMNS),
                 embedding::KEY,
                 words::KEY,
