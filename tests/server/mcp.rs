@@ -52,6 +52,11 @@ impl Client {
         self.requests += 1;
         let id = self.requests;
         self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+        self.answer(id)
+    }
+
+    /// The answer to the request of this number.
+    fn answer(&mut self, id: u64) -> Value {
         let mut line = String::new();
         self.output.read_line(&mut line).unwrap();
         let answer: Value = serde_json::from_str(&line).unwrap_or_else(|_| panic!("{line:?}"));
@@ -789,6 +794,44 @@ fn a_call_that_the_client_cancels_does_not_run_on() {
             "DROP POLICY p ON memory_turns; DROP OWNED BY gk_test_mcp_cancels; DROP ROLE gk_test_mcp_cancels",
         )
         .unwrap();
+}
+
+#[test]
+fn names_of_an_extension_that_is_dropped_meanwhile_are_not_called() {
+    let database = Database::with_tables("mcp_dropped");
+    let (mut owner, mut watch) = (database.connect(), database.connect());
+    let mut client = Client::of(&database, &["--allow-writes"]);
+    client.result("remember", json!({"session": "s", "text": "seen"}));
+    // Where the extension is made anew meanwhile, it is found.
+    for (id, made) in [
+        (100, "CREATE EXTENSION graph_kernel"),
+        (
+            101,
+            "CREATE SCHEMA graph_kernel; CREATE TABLE graph_kernel.binding ();
+             CREATE FUNCTION graph_kernel.chosen_graph() RETURNS text LANGUAGE plpgsql
+                 AS $$ BEGIN RAISE 'called'; END $$;
+             CREATE FUNCTION graph_kernel.list_sessions(bigint, bigint, integer, text) RETURNS text LANGUAGE plpgsql
+                 AS $$ BEGIN RAISE 'called'; END $$",
+        ),
+    ] {
+        let mut transaction = owner.transaction().unwrap();
+        transaction.batch_execute("DROP EXTENSION graph_kernel CASCADE").unwrap();
+        transaction.batch_execute(made).unwrap();
+        client.send(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call",
+                            "params": {"name": "sessions", "arguments": {}}}));
+        let waits = "SELECT count(*) FROM pg_stat_activity \
+                     WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        let end = Instant::now() + Duration::from_secs(20);
+        while watch.query_one(waits, &[]).unwrap().get::<_, i64>(0) != 1 {
+            assert!(Instant::now() < end, "the call does not wait");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        transaction.commit().unwrap();
+        let answer = client.answer(id);
+        let is_made = made.starts_with("CREATE EXTENSION");
+        let expected = if is_made { "\"s\"" } else { "the extension is not in this database" };
+        assert!(answer.to_string().contains(&expected.replace('"', "\\\"")), "{answer}");
+    }
 }
 
 #[test]
