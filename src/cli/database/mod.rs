@@ -41,7 +41,7 @@ const LOCAL_SETTINGS: &str = "\
 const HOLD: &str = "LOCK TABLE graph_kernel.binding IN ACCESS SHARE MODE";
 
 /// The extension whose table that is: the schema of its functions, quoted; where policies are not for the current role,
-/// or it logged in as a superuser, whom code would set again, and another owns that schema, who could give its name to
+/// or for the one that logged in, which code could set again, and another owns that schema, who could give its name to
 /// one of his own, both roles; that table's OID.
 const EXTENSION: &str = "\
     SELECT quote_ident(n.nspname), f.role, f.owner, d.objid \
@@ -52,7 +52,7 @@ const EXTENSION: &str = "\
         FROM pg_roles AS r, pg_roles AS s JOIN pg_roles AS o ON o.oid = CASE s.rolname WHEN 'pg_database_owner' \
             THEN (SELECT b.datdba FROM pg_database AS b WHERE b.datname = current_database()) ELSE s.oid END \
         WHERE s.oid = n.nspowner AND NOT o.rolsuper AND o.oid <> r.oid AND (r.rolsuper OR r.rolbypassrls) \
-          AND (r.rolname = current_user OR r.rolsuper AND r.rolname = session_user) LIMIT 1) AS f ON true \
+          AND r.rolname IN (current_user, session_user) LIMIT 1) AS f ON true \
     WHERE e.extname = 'graph_kernel'";
 
 /// How often that is tried. The extension is hardly ever made anew meanwhile.
@@ -116,7 +116,7 @@ const FOREIGN_SCHEMA: &str = "\
     CROSS JOIN LATERAL ( \
         SELECT 'schema %I', o.rolname WHERE NOT o.rolsuper AND o.oid <> r.oid AND (r.rolsuper OR r.rolbypassrls) \
         UNION ALL SELECT 'table %I.%I', w.rolname WHERE r.rolsuper AND NOT w.rolsuper) AS f (what, owner) \
-    WHERE r.rolname = current_user OR r.rolsuper AND r.rolname = session_user LIMIT 1";
+    WHERE r.rolname IN (current_user, session_user) LIMIT 1";
 
 /// The longest answer to a query, in bytes.
 const MAX_ANSWER_BYTES: usize = MAX_DATA_BYTES;

@@ -11,8 +11,8 @@ def operator(name: str) -> str:
 EQ = operator("=")
 
 
-# Whether the role `r` is the current one, or the superuser who logged in, whose rights code can take again.
-IS_OWN_ROLE = f"(r.rolname {EQ} current_user OR r.rolsuper AND r.rolname {EQ} session_user)"
+# Whether the role `r` is the current one, or the one that logged in, whose rights code can take again.
+IS_OWN_ROLE = f"(r.rolname {EQ} current_user OR r.rolname {EQ} session_user)"
 
 
 # The extension that the private tables belong to: the OID of one of them; the schema of its functions, quoted; where

@@ -327,8 +327,8 @@ class Transaction:
         return bound
 
     async def refuse_code_of_others(self, *tables: str) -> None:
-        """An error where such a table is in the schema of another, and policies are not for this role, or the one that
-        logged in is a superuser.
+        """An error where such a table is in the schema of another, and policies are not for this role, or for the one
+        that logged in.
 
         The owner of a schema can put a view in the place of a table between two statements, whose code would run as
         this role. Such code a table's owner has in a policy as well, but not for a role that policies are not for. For
