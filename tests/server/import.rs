@@ -1761,6 +1761,48 @@ fn a_role_with_the_documented_rights_can_import() {
     database.drop_role("gk_test_writer");
 }
 
+/// Whose schema it is, is asked of the tables that are written, not of their names, which may have changed.
+#[test]
+fn a_superuser_is_refused_whatever_the_schema_is_called_meanwhile() {
+    let database = Database::empty("import_renamed");
+    let mut owner = database.connect();
+    owner
+        .batch_execute(
+            "CREATE ROLE gk_test_import_owner; CREATE SCHEMA made; CREATE EXTENSION graph_kernel SCHEMA made;
+             SELECT graph_kernel.create_tables('made');
+             CREATE TABLE public.memory_turns (LIKE made.memory_turns INCLUDING ALL) PARTITION BY HASH (id);
+             CREATE TABLE public.part PARTITION OF public.memory_turns FOR VALUES WITH (MODULUS 1, REMAINDER 0);
+             CREATE TABLE public.memory_turn_edges (LIKE made.memory_turn_edges INCLUDING ALL);
+             ALTER SCHEMA public OWNER TO gk_test_import_owner",
+        )
+        .unwrap();
+    let refused = |answer: Answer| {
+        assert_eq!(answer.status, 2, "{}", answer.out);
+        assert!(answer.err.contains("gk_test_import_owner, who owns the schema"), "{}", answer.err);
+    };
+    refused(import(&database, &["chatgpt", &export("chatgpt.json")]));
+    let mut transaction = owner.transaction().unwrap();
+    transaction.batch_execute("LOCK TABLE public.part IN ACCESS EXCLUSIVE MODE").unwrap();
+    let mut command = graph_kernel(&database);
+    command.args(["import", "chatgpt", &export("chatgpt.json")]);
+    let import = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut other = database.connect();
+    let waits = "SELECT EXISTS (SELECT FROM pg_stat_activity \
+                 WHERE datname = current_database() AND wait_event_type = 'Lock')";
+    while !other.query_one(waits, &[]).unwrap().get::<_, bool>(0) {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    other.batch_execute("ALTER SCHEMA public RENAME TO renamed").unwrap();
+    transaction.commit().unwrap();
+    refused(Answer::of(import.wait_with_output().unwrap()));
+    let turns: i64 =
+        other.query_one("SELECT count(*) FROM renamed.memory_turns", &[]).unwrap().get(0);
+    assert_eq!(turns, 0);
+    other
+        .batch_execute("ALTER SCHEMA renamed OWNER TO CURRENT_USER; DROP ROLE gk_test_import_owner")
+        .unwrap();
+}
+
 /// A ChatGPT export of about this many bytes, written to a file.
 fn write_large_export(path: &str, bytes: usize) -> usize {
     let mut out = std::io::BufWriter::new(fs::File::create(path).unwrap());

@@ -136,6 +136,15 @@ def test_extension_in_another_schema(connection: psycopg.Connection[Any]) -> Non
         connection.execute("DROP SCHEMA evil CASCADE")
 
 
+def test_another_encoding(connection: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    for encoding in ("LATIN1", "SQL_ASCII"):
+        monkeypatch.setenv("PGCLIENTENCODING", encoding)
+        with sync.SliceClient() as client:
+            assert client.get_slice(ANCHOR)
+        with psycopg.connect() as given, pytest.raises(ConfigurationError, match="not as UTF-8"):
+            sync.SliceClient(given).get_slice(ANCHOR)
+
+
 def test_pipeline(connection: psycopg.Connection[Any]) -> None:
     client = sync.SliceClient(connection, timeout=20)
     with connection.pipeline():

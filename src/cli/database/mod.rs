@@ -11,6 +11,7 @@ mod pool;
 mod stream;
 mod tls;
 
+use std::collections::HashMap;
 use std::thread;
 use std::time::Duration;
 
@@ -93,30 +94,32 @@ const ROLLBACK: &str = "ROLLBACK; SELECT pg_catalog.pg_advisory_unlock_all()";
 const END_SESSION: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
     WHERE pid = $1::text::integer AND xact_start = $2::text::timestamptz";
 
-/// The name of the chosen graph, and what it is.
+/// The name of the chosen graph, and what it is. Its tables are locked.
 const DESCRIBED: &str =
     "SELECT name, graph_kernel.describe_graph(name) FROM graph_kernel.chosen_graph() AS name";
 
-/// For the graph $1 a schema of its tables that is another's, where policies are not for the role, as in [`EXTENSION`],
-/// or a table, where that is a superuser, whom code of its triggers would serve: that role, what it is, its owner.
-/// Other superusers may do all anyway. The tables are found by their OIDs.
-const FOREIGN_SCHEMA: &str = "\
-    SELECT r.rolname::text, format(f.what, n.nspname, c.relname), f.owner::text \
-    FROM pg_roles AS r, (SELECT unnest(coalesce( \
-        (SELECT ARRAY[b.turns, b.edges] FROM graph_kernel.bindings AS b WHERE b.is_current AND b.name = $1), \
-        ARRAY[to_regclass('public.memory_turns'), to_regclass('public.memory_turn_edges')])) AS oid) AS t \
-    CROSS JOIN LATERAL (WITH RECURSIVE part (oid) AS ( \
-            SELECT t.oid UNION SELECT i.inhrelid FROM part AS p JOIN pg_inherits AS i ON i.inhparent = p.oid) \
-        SELECT part.oid FROM part) AS p \
-    JOIN pg_class AS c ON c.oid = p.oid JOIN pg_namespace AS n ON n.oid = c.relnamespace \
-    JOIN pg_roles AS s ON s.oid = n.nspowner \
-    JOIN pg_roles AS o ON o.oid = CASE s.rolname WHEN 'pg_database_owner' \
-        THEN (SELECT d.datdba FROM pg_database AS d WHERE d.datname = current_database()) ELSE s.oid END \
-    JOIN pg_roles AS w ON w.oid = c.relowner \
-    CROSS JOIN LATERAL ( \
-        SELECT 'schema %I', o.rolname WHERE NOT o.rolsuper AND o.oid <> r.oid AND (r.rolsuper OR r.rolbypassrls) \
-        UNION ALL SELECT 'table %I.%I', w.rolname WHERE r.rolsuper AND NOT w.rolsuper) AS f (what, owner) \
-    WHERE r.rolname IN (current_user, session_user) LIMIT 1";
+/// Of the tables $1 each with its OID and its name; where policies are not for the role, as in [`EXTENSION`], and the
+/// table's schema is another's, or where that is a superuser, whom code of its triggers would serve, and the table, or a
+/// partition, is another's: that role, what it is, its owner. Other superusers may do all anyway. A schema that is the
+/// role's own, or a superuser's, keeps its name.
+const TABLES: &str = "\
+    SELECT t.oid, format('%I.%I', u.nspname, b.relname), f.role, f.what, f.owner \
+    FROM unnest($1::bigint[]) AS t (oid) \
+    JOIN pg_class AS b ON b.oid = t.oid::oid JOIN pg_namespace AS u ON u.oid = b.relnamespace \
+    LEFT JOIN LATERAL ( \
+        SELECT r.rolname::text AS role, format(f.what, n.nspname, c.relname) AS what, f.owner::text AS owner \
+        FROM pg_roles AS r CROSS JOIN LATERAL (WITH RECURSIVE part (oid) AS ( \
+                SELECT b.oid UNION SELECT i.inhrelid FROM part AS p JOIN pg_inherits AS i ON i.inhparent = p.oid) \
+            SELECT part.oid FROM part) AS p \
+        JOIN pg_class AS c ON c.oid = p.oid JOIN pg_namespace AS n ON n.oid = c.relnamespace \
+        JOIN pg_roles AS s ON s.oid = n.nspowner \
+        JOIN pg_roles AS o ON o.oid = CASE s.rolname WHEN 'pg_database_owner' \
+            THEN (SELECT d.datdba FROM pg_database AS d WHERE d.datname = current_database()) ELSE s.oid END \
+        JOIN pg_roles AS w ON w.oid = c.relowner \
+        CROSS JOIN LATERAL ( \
+            SELECT 'schema %I', o.rolname WHERE NOT o.rolsuper AND o.oid <> r.oid AND (r.rolsuper OR r.rolbypassrls) \
+            UNION ALL SELECT 'table %I.%I', w.rolname WHERE r.rolsuper AND NOT w.rolsuper) AS f (what, owner) \
+        WHERE r.rolname IN (current_user, session_user) LIMIT 1) AS f ON true";
 
 /// The longest answer to a query, in bytes.
 const MAX_ANSWER_BYTES: usize = MAX_DATA_BYTES;
@@ -438,19 +441,47 @@ impl Database {
         Err(NO_EXTENSION.to_owned().into())
     }
 
-    /// The name of the chosen graph, and what `graph_kernel.describe_graph` says of it, to write its tables by the
-    /// names that stand there. The library reads them by what they are.
+    /// The chosen graph, to write its tables by their names. The library reads them by what they are.
     ///
     /// The tables keep their names until the transaction ends, but not their schemas: who owns one can give its name to
     /// another, with a view in it whose code would run as this role. Such code a table's owner has in a policy as well,
     /// but not for a role that policies are not for. That one is refused where another role owns the schema; a
     /// superuser also where another owns a table, whose triggers would run as him.
-    pub(crate) fn graph(&mut self) -> Result<(String, Value), Fault> {
+    pub(crate) fn graph(&mut self) -> Result<ChosenGraph, Fault> {
         let row = self.query_one(DESCRIBED, &[])?;
-        let (name, graph) = (value(&row, 0)?, value(&row, 1)?);
-        let rows = self.rows(FOREIGN_SCHEMA, &[(&name, Type::TEXT)])?;
-        let Some(row) = rows.first() else { return Ok((name, graph)) };
-        Err(could_run_code(value(row, 0)?, value(row, 1)?, value(row, 2)?))
+        let (name, described): (String, Value) = (value(&row, 0)?, value(&row, 1)?);
+        let oids = described["tables"].as_array().into_iter().flatten();
+        let oids: Vec<i64> = oids.filter_map(Value::as_i64).collect();
+        let mut names = HashMap::new();
+        for row in self.rows(TABLES, &[(&oids, Type::INT8_ARRAY)])? {
+            if let Some(role) = value(&row, 2)? {
+                return Err(could_run_code(role, value(&row, 3)?, value(&row, 4)?));
+            }
+            names.insert(value(&row, 0)?, value(&row, 1)?);
+        }
+        Ok(ChosenGraph { name, described, names })
+    }
+}
+
+/// A graph whose tables are locked.
+pub(crate) struct ChosenGraph {
+    pub(crate) name: String,
+    /// What `graph_kernel.describe_graph` says of it.
+    pub(crate) described: Value,
+    /// The names of its tables, with their schemas, quoted, by their OIDs.
+    names: HashMap<i64, String>,
+}
+
+impl ChosenGraph {
+    /// The OID of the table, `turns` or `edges`; 0 where there is none.
+    pub(crate) fn oid_of(&self, part: &str) -> i64 {
+        self.described[part]["oid"].as_i64().unwrap_or_default()
+    }
+
+    /// The name of that table.
+    pub(crate) fn name_of(&self, part: &str) -> Result<&str, Failure> {
+        let name = self.names.get(&self.oid_of(part)).map(String::as_str);
+        name.ok_or_else(|| format!("graph {}: its table of {part} is not there", self.name))
     }
 }
 

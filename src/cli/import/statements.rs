@@ -5,11 +5,10 @@ use std::hash::BuildHasher;
 use std::process;
 
 use postgres::types::Type;
-use serde_json::Value;
 
 use super::columns::COLUMNS;
 use crate::Failure;
-use crate::database::{Database, server_error, value};
+use crate::database::{ChosenGraph, Database, server_error, value};
 
 /// How messages get their turn ids.
 #[derive(Clone, Copy, PartialEq)]
@@ -199,11 +198,12 @@ impl InsertStatements {
     /// Those for the chosen graph, within a transaction.
     pub(super) fn new(database: &mut Database, ids: Ids, stages: &Stages) -> Result<Self, Failure> {
         let schema = database.schema().map_err(|fault| fault.text)?;
-        let (name, graph) = database.graph().map_err(|fault| fault.text)?;
+        let graph = database.graph().map_err(|fault| fault.text)?;
         let with_ids = |text: &str| with_turn_ids(text, &schema, ids);
-        let mut target = TargetTables { database, graph: &graph, name: &name };
+        let described = &graph.described;
+        let mut target = TargetTables { database, graph: &graph };
 
-        let turns = target.name_of("turns")?;
+        let turns = graph.name_of("turns")?.to_owned();
         let id = target.needed("turns", "id")?.name;
         let (mut names, mut values) = (vec![id.clone()], vec!["i.id".to_owned()]);
         let mut has_uuid_sessions = false;
@@ -225,14 +225,14 @@ impl InsertStatements {
         }
         let is_indexed = target.has_index("turns", &["id"])?;
         let exists = |id_of: &str| found(is_indexed, &turns, "t", &format!("t.{id} = {id_of}"));
-        if graph["edges_by_child"].is_number() {
+        if described["edges_by_child"].is_number() {
             return Err(format!(
                 "graph {}: its edges are in two tables, and an import writes one; import into tables without \
                 edges_by_child",
-                target.name
+                graph.name
             ));
         }
-        let has_edges_table = graph["resolved"]["edges"].is_object();
+        let has_edges_table = described["resolved"]["edges"].is_object();
         let (mut joins, mut stored_parents) = (String::new(), "0".to_owned());
         if !has_edges_table {
             let parents = target.parent_columns()?;
@@ -281,9 +281,9 @@ impl InsertStatements {
             edges: edges_statement.map(|edges| stages.named(&edges)),
             without_parent: stages.named(&without_parent),
             without_child: stages.named(&without_child),
-            turns_oid: oid_of(&graph, "turns"),
+            turns_oid: graph.oid_of("turns"),
             schema,
-            graph: name,
+            graph: graph.name,
         })
     }
 }
@@ -319,7 +319,7 @@ fn edges_statement(
     target: &mut TargetTables,
     exists: impl Fn(&str) -> String,
 ) -> Result<String, Failure> {
-    let edges = target.name_of("edges")?;
+    let edges = target.graph.name_of("edges")?;
     let parent = target.needed("edges", "parent")?;
     let child = target.needed("edges", "child")?;
     let is_indexed = target.has_index("edges", &["child", "parent"])?;
@@ -409,29 +409,15 @@ const INDEX: &str = "\
                 WHERE a.attrelid = i.indrelid AND a.attname = ANY ($2::text[]) \
                   AND a.attnum = ANY ((i.indkey::int2[])[0:cardinality($2::text[]) - 1])))";
 
-fn oid_of(graph: &Value, part: &str) -> i64 {
-    graph[part]["oid"].as_i64().unwrap_or_default()
-}
-
 /// The tables of a graph.
 struct TargetTables<'a> {
     database: &'a mut Database,
-    graph: &'a Value,
-    name: &'a str,
+    graph: &'a ChosenGraph,
 }
 
 impl TargetTables<'_> {
-    /// The table, with its schema, quoted.
-    fn name_of(&mut self, part: &str) -> Result<String, Failure> {
-        let oid = oid_of(self.graph, part);
-        self.database
-            .query_one("SELECT $1::bigint::oid::regclass::text", &[(&oid, Type::INT8)])
-            .map_err(|error| server_error(&error))
-            .and_then(|row| value(&row, 0))
-    }
-
     fn lookup(&mut self, part: &str, name: &str) -> Result<Option<TargetColumn>, Failure> {
-        let oid = oid_of(self.graph, part);
+        let oid = self.graph.oid_of(part);
         let rows = self.database.query(COLUMN, &[(&oid, Type::INT8), (&name, Type::TEXT)])?;
         let Some(row) = rows.first() else { return Ok(None) };
         let (name, type_name, base_type) = (value(row, 0)?, value(row, 1)?, value(row, 2)?);
@@ -440,8 +426,8 @@ impl TargetTables<'_> {
 
     /// Whether an index of the table begins with the columns of these keys, so that it finds few rows.
     fn has_index(&mut self, part: &str, keys: &[&str]) -> Result<bool, Failure> {
-        let oid = oid_of(self.graph, part);
-        let columns = &self.graph[part]["columns"];
+        let oid = self.graph.oid_of(part);
+        let columns = &self.graph.described[part]["columns"];
         let names: Vec<&str> =
             keys.iter().map(|key| columns[key].as_str().unwrap_or_default()).collect();
         self.database
@@ -452,7 +438,7 @@ impl TargetTables<'_> {
 
     /// The column of a key; None when it is not stored.
     fn column(&mut self, part: &str, key: &str) -> Result<Option<TargetColumn>, Failure> {
-        let resolved = &self.graph["resolved"][part][key];
+        let resolved = &self.graph.described["resolved"][part][key];
         if resolved["expression"].is_string() {
             return match key {
                 // What can be computed, or is not part of a conversation, need not be written.
@@ -462,7 +448,7 @@ impl TargetTables<'_> {
                 _ => Err(self.refused(key)),
             };
         }
-        match self.graph[part]["columns"][key].as_str() {
+        match self.graph.described[part]["columns"][key].as_str() {
             Some(name) if !resolved.is_null() => self.lookup(part, name),
             _ => Ok(None),
         }
@@ -476,14 +462,16 @@ impl TargetTables<'_> {
         format!(
             "graph {}: \"{key}\" is bound to an expression, so rows cannot be written; import into tables that store \
             it in a column, such as those of graph_kernel.create_tables",
-            self.name
+            self.graph.name
         )
     }
 
     /// The columns of the turns table that name a parent, with the type of the edge.
     fn parent_columns(&mut self) -> Result<Vec<(TargetColumn, String)>, Failure> {
         let mut columns = Vec::new();
-        for parent in self.graph["resolved"]["turns"]["parents"].as_array().into_iter().flatten() {
+        for parent in
+            self.graph.described["resolved"]["turns"]["parents"].as_array().into_iter().flatten()
+        {
             let name = parent["parent"].as_str().ok_or_else(|| self.refused("parents"))?;
             let column = self.lookup("turns", name)?.ok_or_else(|| self.refused("parents"))?;
             let edge_type = parent["edge_type"].as_str().unwrap_or("default").to_owned();
@@ -497,7 +485,7 @@ impl TargetTables<'_> {
                 "graph {}: its edges follow from the order of its turns, \
                 so those of a conversation cannot be written; import into tables that store them, \
                 such as those of graph_kernel.create_tables",
-                self.name
+                self.graph.name
             ));
         }
         Ok(columns)

@@ -391,31 +391,28 @@ fn show(lease: &Lease, given: &Given) -> Result<String, Failure> {
     )
 }
 
-/// The tables of `create_tables`, quoted, or why nothing is remembered in what is bound.
-fn own_tables(database: &mut Database) -> Result<(String, String), Fault> {
-    let (name, _) = database.graph()?;
-    let query = "SELECT turns::text, edges::text, \
-                        columns IS NOT NULL AND columns <> '{}' OR edges_by_child IS NOT NULL \
-                 FROM graph_kernel.bindings WHERE is_current AND name = $1";
-    let rows = database.rows(query, &[(&name, Type::TEXT)])?;
-    let (turns, edges) = match rows.first() {
-        None => ("public.memory_turns".to_owned(), "public.memory_turn_edges".to_owned()),
-        Some(row) => {
-            let (turns, edges): (String, Option<String>) = (value(row, 0)?, value(row, 1)?);
-            match edges {
-                Some(edges) if !value::<bool>(row, 2)? => (turns, edges),
-                _ => return Err(foreign(&turns)),
-            }
-        }
-    };
-    let query = "SELECT count(*) = 8 FROM pg_attribute AS a, \
+/// The tables of `create_tables`, quoted, and the OID of that of turns, or why nothing is remembered in what is bound.
+fn own_tables(database: &mut Database) -> Result<(String, String, i64), Fault> {
+    let graph = database.graph()?;
+    let (turns, oids) =
+        (graph.name_of("turns")?.to_owned(), ["turns", "edges"].map(|part| graph.oid_of(part)));
+    let Ok(edges) = graph.name_of("edges") else { return Err(foreign(&turns)) };
+    let query = "SELECT count(*) = 8 AND NOT EXISTS ( \
+             SELECT FROM graph_kernel.bindings AS b WHERE b.is_current AND b.name = $3 \
+                AND (b.columns IS NOT NULL AND b.columns <> '{}' OR b.edges_by_child IS NOT NULL)) \
+         FROM pg_attribute AS a, \
          (VALUES ($1, 'id', 'uuid'), ($1, 'session_id', 'text'), ($1, 'role', 'text'), ($1, 'content_text', 'text'), \
                  ($1, 'created_at', 'timestamptz'), ($2, 'parent_turn_id', 'uuid'), ($2, 'child_turn_id', 'uuid'), \
                  ($2, 'edge_type', 'text')) AS wanted (in_table, name, type) \
-         WHERE a.attrelid = wanted.in_table::regclass AND a.attname = wanted.name AND NOT a.attisdropped \
+         WHERE a.attrelid = wanted.in_table::oid AND a.attname = wanted.name AND NOT a.attisdropped \
            AND a.atttypid = wanted.type::regtype";
-    let row = database.query_one(query, &[(&turns, Type::TEXT), (&edges, Type::TEXT)])?;
-    if value::<bool>(&row, 0)? { Ok((turns, edges)) } else { Err(foreign(&turns)) }
+    let arguments: Parameters =
+        &[(&oids[0], Type::INT8), (&oids[1], Type::INT8), (&graph.name, Type::TEXT)];
+    let row = database.query_one(query, arguments)?;
+    match value(&row, 0)? {
+        true => Ok((turns, edges.to_owned(), oids[0])),
+        false => Err(foreign(&turns)),
+    }
 }
 
 fn foreign(turns: &str) -> Fault {
@@ -433,13 +430,13 @@ fn remember(lease: &Lease, given: &Given) -> Result<String, Failure> {
         return Err(format!("session must have at most {NAME_BYTES} bytes"));
     }
     let stored = lease.transaction(Access::Write, |database, _| {
-        let (turns, edges) = own_tables(database)?;
+        let (turns, edges, oid) = own_tables(database)?;
         // Two that remember at a time do not follow the same turn. Whoever may write the table can hold this lock.
         let most = "SELECT set_config('lock_timeout', '2s', true) \
                     WHERE current_setting('lock_timeout')::interval NOT BETWEEN '1ms' AND '2s'";
         database.rows(most, &[])?;
-        let lock = "SELECT graph_kernel.advisory_xact_lock($1::regclass, hashtext($2 COLLATE \"C\"))::text";
-        database.rows(lock, &[(&turns, Type::TEXT), (&session, Type::TEXT)]).map_err(|error| match Fault::from(error) {
+        let lock = "SELECT graph_kernel.advisory_xact_lock($1::oid, hashtext($2 COLLATE \"C\"))::text";
+        database.rows(lock, &[(&oid, Type::INT8), (&session, Type::TEXT)]).map_err(|error| match Fault::from(error) {
             Fault { kind: FaultKind::Server(error), .. } if *error.code() == SqlState::LOCK_NOT_AVAILABLE => {
                 let message = "another transaction appends to this session; try again later";
                 Fault::from(message.to_owned())

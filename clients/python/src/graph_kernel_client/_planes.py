@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from psycopg.rows import DictRow
 
-from ._sql import identifier
+from ._sql import escaped, identifier, quoted
 from .errors import GraphKernelError
 from .types import DualPlaneHit, SliceScopedResults
 
@@ -28,12 +28,12 @@ class Plane:
     source_slice_id: str = "source_slice_id"
 
     def name(self) -> str:
-        """The table as statements have it; a dot separates its schema."""
-        return ".".join(map(identifier, self.table.split(".")))
+        """The table, quoted; a dot separates its schema."""
+        return ".".join(map(quoted, self.table.split(".")))
 
-    def query(self) -> str:
+    def query(self, table: str) -> str:
         names = {key: identifier(getattr(self, key)) for key in self.__dataclass_fields__}
-        names["table"] = self.name()
+        names["table"] = escaped(table)
         return (
             "SELECT {id}::pg_catalog.text AS id, {content}::pg_catalog.text AS content,"
             " {embedding}::real[] AS embedding,"

@@ -121,6 +121,8 @@ class Database:
         await transaction.refuse_tables_of_others("memory_turns", "memory_turn_edges")
         options = {} if words is None else {"words": words}
         create = "SELECT graph_kernel.create_tables(options => %s::pg_catalog.jsonb)"
+        if found["is_there"] and (embeddings or words is not None):
+            await transaction.named("public.memory_turns", "public.memory_turn_edges")
         if not found["is_there"]:
             await transaction.execute(create, (json.dumps(options),))
         elif words is not None:
@@ -170,10 +172,12 @@ class Database:
                 if not isinstance(given, AbstractAsyncContextManager):
                     raise _not_of_this_face(self._source)
                 async with given as connection:
+                    _require_utf8(connection)
                     yield connection
                 return
             async with self._lock:
                 if self._source is not None:
+                    _require_utf8(self._source)
                     yield self._source
                     return
                 connection = await self._opened()
@@ -187,7 +191,11 @@ class Database:
     async def _opened(self) -> psycopg.AsyncConnection[Any]:
         if self._own is None or self._own.closed:
             self._own = await psycopg.AsyncConnection.connect(
-                self._conninfo or "", autocommit=True, prepare_threshold=None, **self._connecting
+                self._conninfo or "",
+                autocommit=True,
+                prepare_threshold=None,
+                client_encoding="UTF8",
+                **self._connecting,
             )
         return self._own
 
@@ -230,6 +238,7 @@ class Database:
         """
         async with psycopg.AsyncCursor(connection, row_factory=tuple_row) as cursor:
             for _ in range(_ATTEMPTS):
+                before = self._held
                 try:
                     await cursor.execute("LOCK TABLE graph_kernel.binding IN ACCESS SHARE MODE", prepare=False)
                 except (psycopg.errors.InvalidSchemaName, psycopg.errors.UndefinedTable) as error:
@@ -238,8 +247,8 @@ class Database:
                 found = await cursor.fetchone()
                 if found is None:
                     break
-                before, self._held = self._held, found[0]
-                if before == self._held:
+                self._held = found[0]
+                if before == found[0]:
                     return found
         raise no_extension()
 
@@ -261,6 +270,15 @@ class Database:
         async with psycopg.AsyncCursor(connection, row_factory=dict_row) as cursor:
             await cursor.execute(statement, parameters, prepare=False)
             return await cursor.fetchall()
+
+
+def _require_utf8(connection: psycopg.AsyncConnection[Any]) -> None:
+    # In another encoding, texts and JSON would be read differently.
+    if connection.info.encoding != "utf-8":
+        raise ConfigurationError(
+            f"the connection's client_encoding is read as {connection.info.encoding}, not as UTF-8",
+            hint="SET client_encoding = 'UTF8';",
+        )
 
 
 def _is_idle(connection: psycopg.AsyncConnection[Any]) -> bool:
@@ -323,48 +341,59 @@ class Transaction:
             raise GraphKernelError(f"there is no graph {bound['name']}", sqlstate="42704", word="GRAPH_NOT_FOUND")
         if bound["is_unbound"]:
             bound |= {"turns": "public.memory_turns", "edges": "public.memory_turn_edges"}
-        await self.refuse_code_of_others(*(table for table in (bound["turns"], bound["edges"]) if table))
-        return bound
+        parts = [part for part in ("turns", "edges") if bound[part]]
+        return bound | dict(zip(parts, await self.named(*(bound[part] for part in parts)), strict=True))
 
-    async def refuse_code_of_others(self, *tables: str) -> None:
-        """An error where such a table is in the schema of another, and policies are not for this role, or for the one
-        that logged in.
+    async def named(self, *tables: str) -> list[str]:
+        """These tables with their schemas, quoted, as others cannot exchange them until the transaction ends, where
+        policies are not for this role or for the one that logged in; an error where they can.
 
         The owner of a schema can put a view in the place of a table between two statements, whose code would run as
         this role. Such code a table's owner has in a policy as well, but not for a role that policies are not for. For
         a superuser it is an error also where a table, or a partition, is another's, whose triggers would run as the
-        superuser.
+        superuser. The name of a schema that is this role's own, or a superuser's, stays.
         """
-        foreign = await self.fetch(
-            f"""SELECT r.rolname AS role, f.owner, pg_catalog.format(f.what, n.nspname, c.relname) AS name
-                  FROM pg_catalog.pg_roles AS r
-                 CROSS JOIN (SELECT pg_catalog.to_regclass(name)::pg_catalog.oid AS oid
-                               FROM pg_catalog.unnest(%s::pg_catalog.text[]) AS name) AS t
-                 CROSS JOIN LATERAL (
-                     WITH RECURSIVE part (oid) AS (
-                         SELECT t.oid
-                         UNION
-                         SELECT i.inhrelid
-                           FROM part AS p JOIN pg_catalog.pg_inherits AS i ON i.inhparent {EQ} p.oid)
-                     SELECT part.oid FROM part) AS p
-                  JOIN pg_catalog.pg_class AS c ON c.oid {EQ} p.oid
-                  JOIN pg_catalog.pg_roles AS w ON w.oid {EQ} c.relowner
-                  JOIN pg_catalog.pg_namespace AS n ON n.oid {EQ} c.relnamespace
-                  JOIN pg_catalog.pg_roles AS s ON s.oid {EQ} n.nspowner
-                  JOIN pg_catalog.pg_database AS d ON d.datname {EQ} pg_catalog.current_database()
-                  JOIN pg_catalog.pg_roles AS o
-                    ON o.oid {EQ} CASE WHEN s.rolname {EQ} 'pg_database_owner' THEN d.datdba ELSE s.oid END
-                 CROSS JOIN LATERAL (
-                     SELECT 'schema %%I', o.rolname
-                      WHERE NOT o.rolsuper AND NOT o.oid {EQ} r.oid
-                        AND (r.rolsuper OR r.rolbypassrls)
-                     UNION ALL
-                     SELECT 'table %%I.%%I', w.rolname WHERE r.rolsuper AND NOT w.rolsuper) AS f (what, owner)
-                 WHERE {IS_OWN_ROLE} LIMIT 1""",
+        found = await self.fetch(
+            f"""SELECT a.asked, u.oid IS NULL AS is_missing, f.role, f.what, f.owner,
+                       pg_catalog.concat(pg_catalog.quote_ident(u.nspname), '.',
+                                         pg_catalog.quote_ident(b.relname)) AS name
+                  FROM pg_catalog.unnest(%s::pg_catalog.text[]) WITH ORDINALITY AS a (asked, place)
+                  LEFT JOIN pg_catalog.pg_class AS b ON b.oid {EQ} pg_catalog.to_regclass(a.asked)::pg_catalog.oid
+                  LEFT JOIN pg_catalog.pg_namespace AS u ON u.oid {EQ} b.relnamespace
+                  LEFT JOIN LATERAL (
+                      SELECT r.rolname AS role, pg_catalog.format(f.what, n.nspname, c.relname) AS what, f.owner
+                        FROM pg_catalog.pg_roles AS r
+                       CROSS JOIN LATERAL (
+                           WITH RECURSIVE part (oid) AS (
+                               SELECT b.oid
+                               UNION
+                               SELECT i.inhrelid
+                                 FROM part AS p JOIN pg_catalog.pg_inherits AS i ON i.inhparent {EQ} p.oid)
+                           SELECT part.oid FROM part) AS p
+                        JOIN pg_catalog.pg_class AS c ON c.oid {EQ} p.oid
+                        JOIN pg_catalog.pg_roles AS w ON w.oid {EQ} c.relowner
+                        JOIN pg_catalog.pg_namespace AS n ON n.oid {EQ} c.relnamespace
+                        JOIN pg_catalog.pg_roles AS s ON s.oid {EQ} n.nspowner
+                        JOIN pg_catalog.pg_database AS d ON d.datname {EQ} pg_catalog.current_database()
+                        JOIN pg_catalog.pg_roles AS o
+                          ON o.oid {EQ} CASE WHEN s.rolname {EQ} 'pg_database_owner' THEN d.datdba ELSE s.oid END
+                       CROSS JOIN LATERAL (
+                           SELECT 'schema %%I', o.rolname WHERE NOT o.rolsuper AND NOT o.oid {EQ} r.oid
+                           UNION ALL
+                           SELECT 'table %%I.%%I', w.rolname
+                            WHERE NOT w.rolsuper AND NOT w.oid {EQ} r.oid
+                              AND (r.rolsuper OR NOT c.relkind {EQ} ANY ('{{{{r,p}}}}'))) AS f (what, owner)
+                       WHERE {IS_OWN_ROLE} AND (r.rolsuper OR r.rolbypassrls) LIMIT 1) AS f ON true
+                 ORDER BY a.place""",
             (list(tables),),
         )
-        for one in foreign:
-            raise could_run_code(one["role"], one["owner"], one["name"])
+        for table in found:
+            # Also one that came after this transaction began, whose owner it does not see.
+            if table["is_missing"]:
+                raise GraphKernelError(f"relation {table['asked']} does not exist", sqlstate="42P01")
+            if table["owner"] is not None:
+                raise could_run_code(table["role"], table["owner"], table["what"])
+        return [table["name"] for table in found]
 
     async def tables(self) -> tuple[str, str]:
         """The tables that are written, as statements have them: those of the graph, if they are of create_tables'

@@ -558,12 +558,12 @@ class Conversation(Client):
         return [row["id"] for row in rows]
 
     def _end_of_call(self, transaction: Transaction, turns: str, edges: str, turn: uuid.UUID) -> list[uuid.UUID]:
-        """The turn; of a call, or one of its results, all results."""
+        """The turn; of a call, or one of its results, all results of this session."""
         rows = transaction.fetch(
             f"""SELECT t.id
                   FROM {turns} AS t
                   JOIN {edges} AS e ON e.child_turn_id {EQ} t.id
-                 WHERE pg_catalog.lower(t.role::pg_catalog.text) {EQ} 'tool'
+                 WHERE t.session_id {EQ} %(session)s AND pg_catalog.lower(t.role::pg_catalog.text) {EQ} 'tool'
                    AND (e.parent_turn_id {EQ} %(turn)s
                         OR e.parent_turn_id {EQ} ANY (
                                SELECT parent_turn_id FROM {edges} WHERE child_turn_id {EQ} %(turn)s)
@@ -571,7 +571,7 @@ class Conversation(Client):
                                   FROM {turns} WHERE id {EQ} %(turn)s) {EQ} 'tool')
                  GROUP BY t.id
                  ORDER BY t.id {EQ} %(turn)s, pg_catalog.min(t.created_at), t.id""",
-            {"turn": turn},
+            {"turn": turn, "session": self.session_id},
         )
         return [row["id"] for row in rows] or [turn]
 

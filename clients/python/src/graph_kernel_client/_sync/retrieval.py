@@ -11,7 +11,7 @@ from psycopg.types.json import Jsonb
 
 from .._messages import storable
 from .._planes import Plane, fused, ranked
-from .._sql import operator, unescaped
+from .._sql import operator
 from ..errors import GraphKernelError
 from ..types import (
     DualPlaneResults,
@@ -260,6 +260,6 @@ class DualPlaneRetriever:
 
     def _admitted(self, plane: Plane, export: SliceExport, sources: frozenset[str]) -> list[DictRow]:
         with self._retriever.database.transaction() as transaction:
-            transaction.refuse_code_of_others(unescaped(plane.name()))
-            rows = transaction.fetch(plane.query(), (export.slice_id,))
+            (table,) = transaction.named(plane.name())
+            rows = transaction.fetch(plane.query(table), (export.slice_id,))
         return [row for row in rows if row["sources"] and sources.issuperset(row["sources"])]

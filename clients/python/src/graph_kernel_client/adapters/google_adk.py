@@ -65,7 +65,7 @@ class GraphKernelSessionService(BaseSessionService):
     async def _states(self) -> AsyncIterator[Transaction]:
         """A transaction in which the table of states is used."""
         async with self._database.transaction() as transaction:
-            await transaction.refuse_code_of_others(_STATES)
+            await transaction.named(_STATES)
             yield transaction
 
     async def create_session(
@@ -154,7 +154,7 @@ class GraphKernelSessionService(BaseSessionService):
         part = _part(conversation, event)
 
         async def update(transaction: Transaction) -> None:
-            await transaction.refuse_code_of_others(_STATES)
+            await transaction.named(_STATES)
             rows = await transaction.fetch(
                 f"SELECT {_UPDATED} FROM public.adk_sessions WHERE (app_name, user_id, session_id) {EQ} (%s, %s, %s)"
                 " FOR UPDATE",
