@@ -15,7 +15,7 @@ CREATE TABLE graph_kernel.policies (
     name text UNIQUE CHECK (
         pg_catalog.octet_length(name) OPERATOR(pg_catalog.<=) 1020
         AND name OPERATOR(pg_catalog.~) '^(?![0-9a-f]{16}$).{1,255}$'
-        AND name OPERATOR(pg_catalog.<>) ALL ('{default,focused,broad,chat,lineage,recall}')
+        AND name OPERATOR(pg_catalog.<>) ALL ('{default,focused,broad}')
     ),
     policy @extschema@.slice_policy NOT NULL,
     params_hash text NOT NULL GENERATED ALWAYS AS (@extschema@.graph_policy_hash(policy)) STORED,

@@ -99,9 +99,9 @@ const DESCRIBED: &str =
     "SELECT name, graph_kernel.describe_graph(name) FROM graph_kernel.chosen_graph() AS name";
 
 /// Of the tables $1 each with its OID and its name; where policies are not for the role, as in [`EXTENSION`], and the
-/// table's schema is another's, or where that is a superuser, whom code of its triggers would serve, and the table, or a
-/// partition, is another's: that role, what it is, its owner. Other superusers may do all anyway. A schema that is the
-/// role's own, or a superuser's, keeps its name.
+/// table's schema is another's, or where that is a superuser, whom code of its triggers would serve, and the table, or
+/// a partition, is another's: that role, what it is, its owner. Other superusers may do all anyway. A schema that is
+/// the role's own, or a superuser's, keeps its name.
 const TABLES: &str = "\
     SELECT t.oid, format('%I.%I', u.nspname, b.relname), f.role, f.what, f.owner \
     FROM unnest($1::bigint[]) AS t (oid) \
