@@ -8,6 +8,7 @@ import uuid
 import warnings
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
+from datetime import datetime, timezone
 from typing import Any
 
 import psycopg
@@ -1105,11 +1106,14 @@ def test_two_writers_write_one_line(connection: psycopg.Connection[Any], convers
     assert said(branch) == ["start", "beside"] and said(two)[-2:] == ["more", "last"]
 
 
-def test_many_appends_at_once_lose_nothing() -> None:
+@pytest.mark.parametrize("level", ["read committed", "repeatable read"])
+def test_many_appends_at_once_lose_nothing(level: str) -> None:
+    options = "-c default_transaction_isolation=" + level.replace(" ", "\\ ")
+
     class Connections:
         @asynccontextmanager
         async def connection(self) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
-            async with await psycopg.AsyncConnection.connect(autocommit=True) as connection:
+            async with await psycopg.AsyncConnection.connect(autocommit=True, options=options) as connection:
                 yield connection
 
     async def example() -> None:
@@ -1126,6 +1130,82 @@ def test_many_appends_at_once_lose_nothing() -> None:
         await conversation.clear()
 
     asyncio.run(example())
+
+
+def test_the_goal_is_said_by_whoever_is_no_other(
+    connection: psycopg.Connection[Any], conversation: Conversation
+) -> None:
+    for role in ("User", None, "human"):
+        (first,) = conversation.append(user("The goal."))
+        conversation.append(user("More."))
+        connection.execute("UPDATE memory_turns SET role = %s WHERE id = %s", (role, first))
+        assert conversation._pins(True) == [str(first)]
+        conversation.clear()
+
+
+def test_what_is_redacted_leaves_no_hash_where_no_trigger_makes_one() -> None:
+    with psycopg.connect() as careless:
+        conversation = Conversation(careless)
+        (turn,) = conversation.append(user("my PIN is 4711"))
+        stored_hash = f"SELECT content_hash FROM memory_turns WHERE id = '{turn}'"
+        (made,) = careless.execute(stored_hash).fetchall()
+        conversation.redact(turn)
+        (other,) = careless.execute(stored_hash).fetchall()
+        assert made[0] and other[0] and made != other
+        careless.execute("ALTER TABLE memory_turns DISABLE TRIGGER ALL")
+        conversation.redact(turn)
+        assert careless.execute(stored_hash).fetchall() == [(None,)]
+        careless.rollback()
+
+
+def test_what_a_transaction_of_the_application_cannot_see_is_not_passed_over() -> None:
+    with psycopg.connect() as careful, Conversation() as conversation:
+        conversation.append(user("first"))
+        for level in (psycopg.IsolationLevel.REPEATABLE_READ, psycopg.IsolationLevel.SERIALIZABLE):
+            careful.isolation_level = level
+            same = Conversation(careful, conversation.session_id)
+            careful.execute("SELECT FROM pg_class LIMIT 1")
+            conversation.append(user("seen by the other one alone"))
+            with pytest.raises(GraphKernelError, match="does not see what others have appended") as caught:
+                same.append(user("late"))
+            assert caught.value.sqlstate == "25001"
+            careful.rollback()
+        assert [turn.content for turn in conversation.turns()] == ["first", *["seen by the other one alone"] * 2]
+        conversation.clear()
+
+
+def test_rows_that_python_cannot_hold_end_no_recall(
+    connection: psycopg.Connection[Any], embed: Callable[[str], list[float]]
+) -> None:
+    odd: list[tuple[str, str | None]] = [
+        ("infinity", None),
+        ("-infinity", None),
+        ("0044-03-15 BC", None),
+        ("294276-12-31 23:59:59+0", None),
+        ("2026-01-02 03:04:05.678901+0", '{"n": 1e5000}'),
+        ("2026-01-02 03:04:05.678901+0", '{"a":' * 2500 + "1" + "}" * 2500),
+    ]
+    near = embed(QUESTION)
+    for n, (time, payload) in enumerate(odd):
+        connection.execute(
+            """INSERT INTO memory_turns (id, session_id, role, content_text, created_at, payload, embedding)
+               VALUES (gen_random_uuid(), %s, 'user', %s, %s, %s, %s)""",
+            (f"odd {n}", f"{QUESTION} {n}", time, payload, near),
+        )
+    try:
+        with Conversation(connection, embed=embed) as conversation:
+            found = conversation.recall(
+                QUESTION, max_tokens=20_000, filter={"sessions": [f"odd {n}" for n in range(6)]}
+            )
+            times = {turn.session_id: turn.created_at for turn in found}
+        ends = datetime.min.replace(tzinfo=timezone.utc), datetime.max.replace(tzinfo=timezone.utc)
+        assert (times["odd 0"], times["odd 1"], times["odd 2"], times["odd 3"]) == (ends[1], ends[0], ends[0], ends[1])
+        assert times["odd 4"] == times["odd 5"] == datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=timezone.utc)
+        for n in (4, 5):
+            (turn,) = Conversation(connection, f"odd {n}").turns()
+            assert turn.payload is None and turn.content == f"{QUESTION} {n}"
+    finally:
+        connection.execute("DELETE FROM memory_turns WHERE session_id LIKE 'odd %'")
 
 
 def test_a_result_of_another_session_is_not_where_a_conversation_stands(

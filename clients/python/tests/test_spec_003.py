@@ -191,6 +191,22 @@ def test_anchors(connection: psycopg.Connection[Any], embed: Embed) -> None:  # 
     asyncio.run(example())
 
 
+def test_the_record_of_nothing_is_of_the_question_whatever_is_set(
+    connection: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    export = sync.SliceClient(connection).get_slice(ANCHOR)
+    vector = [n / 3 for n in range(1, 385)]
+    for digits in (1, 0, -15):
+        monkeypatch.setenv("PGOPTIONS", f"-c extra_float_digits={digits}")
+        with MemoryRetriever() as retriever:
+            for found in (
+                retriever.search_slice(QUESTION, export, min_similarity=0.9999999, min_salience=0.1, embedding=vector),
+                retriever.search_global("", min_similarity=0.9999999, embedding=vector),
+            ):
+                assert not list(found) and not found.provenance.retrieved_turn_ids
+                assert all(row["matches"] for row in retriever.replay(found.provenance, embedding=vector)), digits
+
+
 def test_search(connection: psycopg.Connection[Any], embed: Embed) -> None:  # §6.2, §7.2, §7.3, §12
     retriever = MemoryRetriever(embed=embed)
     slice_export = sync.SliceClient(connection).get_slice(ANCHOR)
@@ -355,6 +371,12 @@ def test_two_planes(connection: psycopg.Connection[Any], embed: Embed) -> None:
         ("turn", "10eae790"),
         ("atom", "far"),
     ]
+    # Arrays of two dimensions: sources are read as the trigger reads them, an embedding is none.
+    connection.execute(
+        """INSERT INTO atoms VALUES ('short ids', 'a', '{1}', ARRAY[ARRAY[%s], ARRAY[%s]]::uuid[], %s),
+                                    ('square', 'a', array_fill(1::real, ARRAY[384, 1]), %s::uuid[], %s)""",
+        (ANCHOR, ANCHOR, export.slice_id, inside, export.slice_id),
+    )
     connection.execute("INSERT INTO atoms VALUES ('short', 'a', '{1}', %s::uuid[], %s)", (inside, export.slice_id))
     again = retriever.search(QUESTION, export, limit=5)
     assert [(hit.plane, hit.id) for hit in again] == [(hit.plane, hit.id) for hit in hits]

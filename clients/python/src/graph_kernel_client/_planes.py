@@ -37,8 +37,8 @@ class Plane:
         return (
             "SELECT {id}::pg_catalog.text AS id, {content}::pg_catalog.text AS content,"
             " {embedding}::real[] AS embedding,"
-            " {sources}::pg_catalog.text[] AS sources FROM {table} WHERE {source_slice_id}::pg_catalog.text"
-            " OPERATOR(pg_catalog.=) %s ORDER BY 1".format(**names)
+            " ARRAY(SELECT pg_catalog.unnest({sources}))::pg_catalog.text[] AS sources FROM {table}"
+            " WHERE {source_slice_id}::pg_catalog.text OPERATOR(pg_catalog.=) %s ORDER BY 1".format(**names)
         )
 
 
@@ -66,7 +66,7 @@ def ranked(
         for row in rows
         if row["embedding"]
         and len(row["embedding"]) == len(vector)
-        and all(number is not None and math.isfinite(number) for number in row["embedding"])
+        and all(isinstance(number, float) and math.isfinite(number) for number in row["embedding"])
     ]
     found.sort(key=lambda pair: (-pair[0], pair[1]["id"]))
     return [

@@ -147,8 +147,12 @@ class Database:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Transaction]:
-        """Several statements in one transaction. Within it, other calls of this database are errors."""
-        async with self._connection() as connection, self._transaction(connection):
+        """Several statements in one transaction. Within it, other calls of this database are errors.
+
+        Where it is not the application's, each statement has a snapshot of its own: what others have written while it
+        waited for a lock is seen.
+        """
+        async with self._connection() as connection, self._transaction(connection, is_read_committed=True):
             token = _entered.set((*_entered.get(), self))
             try:
                 yield Transaction(self, connection)
@@ -200,9 +204,14 @@ class Database:
         return self._own
 
     @asynccontextmanager
-    async def _transaction(self, connection: psycopg.AsyncConnection[Any]) -> AsyncIterator[None]:
+    async def _transaction(
+        self, connection: psycopg.AsyncConnection[Any], is_read_committed: bool = False
+    ) -> AsyncIterator[None]:
         idle = _is_idle(connection)
         async with connection.transaction():
+            if idle and is_read_committed:
+                async with psycopg.AsyncCursor(connection) as cursor:
+                    await cursor.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED", prepare=False)
             before: dict[str, str | None] = {}
             if self._settings and not idle:
                 # The transaction is the application's, and goes on: its settings come back after the call.
@@ -305,11 +314,12 @@ class Transaction:
         """Waits for others that append to this session, at most ten seconds, and keeps them waiting until the end."""
         try:
             # The columns are computed in their order. A failure takes the setting back with the transaction.
-            await self.execute(
-                f"""SELECT pg_catalog.set_config('lock_timeout', s.most, true),
+            (locked,) = await self.fetch(
+                f"""SELECT pg_catalog.set_config('lock_timeout', s.most, true) AS most,
                            graph_kernel.advisory_xact_lock(
-                               %s::pg_catalog.regclass, pg_catalog.hashtext(%s COLLATE pg_catalog."C")),
-                           pg_catalog.set_config('lock_timeout', s.value, true)
+                               %s::pg_catalog.regclass, pg_catalog.hashtext(%s COLLATE pg_catalog."C")) AS locked,
+                           pg_catalog.set_config('lock_timeout', s.value, true) AS before,
+                           pg_catalog.current_setting('transaction_isolation') AS isolation
                       FROM (SELECT value, CASE WHEN value::pg_catalog.interval {operator(">=")} '1ms'
                                                 AND value::pg_catalog.interval {operator("<=")} '10s'
                                                THEN value ELSE '10s' END AS most
@@ -322,6 +332,13 @@ class Transaction:
                 sqlstate=error.sqlstate,
                 hint="Call it again; pg_locks shows who holds an advisory lock.",
             ) from error
+        if locked["isolation"] in ("repeatable read", "serializable"):
+            raise GraphKernelError(
+                f"a transaction that is {locked['isolation'].upper()} does not see what others have appended meanwhile",
+                sqlstate="25001",
+                word="ISOLATION_LEVEL",
+                hint="Begin it as READ COMMITTED, or call this outside of a transaction.",
+            )
 
     async def graph(self) -> DictRow:
         """The chosen graph: its name, its tables with their schemas, and its mapping."""
@@ -440,12 +457,15 @@ class Transaction:
 
     async def has_embeddings(self, turns: str) -> bool:
         """Whether the table, as `tables` gives it, has a column for embeddings."""
+        return await self._has_column(turns, "embedding")
+
+    async def _has_column(self, turns: str, name: str) -> bool:
         return bool(
             await self.fetch(
                 f"""SELECT FROM pg_catalog.pg_attribute
                     WHERE attrelid {EQ} %s::pg_catalog.regclass::pg_catalog.oid
-                      AND attname {EQ} 'embedding' AND NOT attisdropped""",
-                (unescaped(turns),),
+                      AND attname {EQ} %s AND NOT attisdropped""",
+                (unescaped(turns), name),
             )
         )
 
@@ -457,7 +477,9 @@ class Transaction:
         )
 
     async def update(self, turns: str, turn: uuid.UUID, row: Mapping[str, Any]) -> None:
-        """Stores other values of a turn, by column."""
+        """Stores other values of a turn, by column. A hash of its old text goes, where no trigger makes another."""
+        if "content_text" in row and await self._has_column(turns, "content_hash"):
+            row = {**row, "content_hash": None}
         changed = ", ".join(f"{column} = {_place(column)}" for column in row)
         await self.execute(f"UPDATE {turns} SET {changed} WHERE id {EQ} %s", [*row.values(), turn])
 

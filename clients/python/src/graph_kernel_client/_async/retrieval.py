@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -34,6 +36,11 @@ _COLUMNS = """rank, turn_id, similarity, content, session_id, role, phase, salie
               trajectory_sibling_order, trajectory_homogeneity, trajectory_temporal, trajectory_complexity, created_at,
               provenance"""
 _METADATA = ("rank", "strength", "session_id", "phase", "salience", "created_at")
+
+
+def _number(number: Any) -> float | None:
+    """As JSON has it; None where that has none, which the search itself refuses."""
+    return float(number) if isinstance(number, (int, float)) and math.isfinite(number) else None
 
 
 def _result(row: DictRow) -> SearchResult:
@@ -112,17 +119,21 @@ class MemoryRetriever(Client):
             "min_similarity": min_similarity,
             "min_salience": min_salience,
             "options": Jsonb({} if owner is None else {"owner": owner}),
-            "owner": owner,
         }
-        owned = "" if owner is None else ", 'owner', %(owner)s::pg_catalog.text"
+        request = {
+            "query": text,
+            "limit": limit,
+            "query_embedding": asked["vector"],
+            "min_similarity": _number(min_similarity),
+            "min_salience": _number(min_salience),
+            **({} if owner is None else {"owner": owner}),
+        }
+        # The document as it is, and numbers as they are: the server's text of them depends on its settings.
+        asked["request"] = f'{{"slice": {asked["slice"]}, {json.dumps(request)[1:]}'
         rows = await self.database.fetch(
             f"""SELECT {_COLUMNS},
                        CASE WHEN rank IS NULL THEN
-                           ({{gk}}graph_api_search_slice(pg_catalog.json_build_object(
-                                'slice', %(slice)s::pg_catalog.json, 'query', %(query)s::pg_catalog.text,
-                                'limit', %(limit)s::integer,
-                                'query_embedding', %(vector)s::real[], 'min_similarity', %(min_similarity)s::real,
-                                'min_salience', %(min_salience)s::real{owned})) {_PROVENANCE})::pg_catalog.jsonb
+                           ({{gk}}graph_api_search_slice(%(request)s::pg_catalog.json) {_PROVENANCE})::pg_catalog.jsonb
                        END AS of_nothing
                   FROM (SELECT) AS asked
                   LEFT JOIN {{gk}}graph_search_export(%(vector)s::real[], %(slice)s::pg_catalog.json,
@@ -155,13 +166,18 @@ class MemoryRetriever(Client):
             "limit": limit,
             "filter": Jsonb({key: value for key, value in given.items() if value is not None}),
         }
+        filters = {key: _number(value) if key == "min_similarity" else value for key, value in given.items()}
+        request = {
+            "query": query,
+            "query_embedding": asked["vector"],
+            "limit": limit,
+            "filter": {key: value for key, value in filters.items() if value is not None},
+        }
+        asked["request"] = json.dumps(request)
         rows = await self.database.fetch(
             f"""SELECT strength, {_COLUMNS},
                        CASE WHEN rank IS NULL THEN
-                           ({{gk}}graph_api_search_global(pg_catalog.json_build_object(
-                                'query', %(query)s::pg_catalog.text, 'query_embedding', %(vector)s::real[],
-                                'limit', %(limit)s::integer,
-                                'filter', %(filter)s::pg_catalog.jsonb)) {_PROVENANCE})::pg_catalog.jsonb
+                           ({{gk}}graph_api_search_global(%(request)s::pg_catalog.json) {_PROVENANCE})::pg_catalog.jsonb
                        END AS of_nothing
                   FROM (SELECT) AS asked
                   LEFT JOIN {{gk}}graph_search(%(vector)s::real[], %(query)s::pg_catalog.text, %(limit)s::integer,

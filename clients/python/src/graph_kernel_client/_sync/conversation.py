@@ -14,6 +14,7 @@ from psycopg.types.json import Jsonb
 
 from .._messages import Part, call_forms, is_text_alone, not_a_message, parts, redacted_result, storable, tokens
 from .._policies import policy_text
+from .._rows import moment, with_payload
 from .._sql import EQ, operator
 from ..errors import GraphKernelError, PinLeftOut
 from ..types import (
@@ -247,12 +248,15 @@ class Conversation(Client):
         with self.database.transaction() as transaction:
             turns, _ = transaction.tables()
             if isinstance(goal, bool):
+                # Whatever is of no other role is read as the user's.
+                role = "pg_catalog.lower(role::pg_catalog.text)"
+                is_users = f"NOT coalesce({role} {EQ} ANY ('{{{{assistant,system,tool}}}}'), false)"
                 rows = transaction.fetch(
                     f"""SELECT id::pg_catalog.text AS id FROM {turns}
-                         WHERE session_id {EQ} %(session)s AND role {EQ} ANY ('{{{{system,user}}}}')
+                         WHERE session_id {EQ} %(session)s AND ({role} {EQ} 'system' OR {is_users})
                            AND (created_at, id) {operator("<=")} (
                                SELECT created_at, id FROM {turns}
-                                WHERE session_id {EQ} %(session)s AND role {EQ} 'user'
+                                WHERE session_id {EQ} %(session)s AND {is_users}
                                 ORDER BY created_at, id LIMIT 1)
                          ORDER BY created_at, id""",
                     {"session": self.session_id},
@@ -297,8 +301,9 @@ class Conversation(Client):
         vector = embedded_if_any(self._embed, query, embedding)
         given = {"preset": "recall", **({} if max_tokens is None else {"max_tokens": max_tokens}), **(policy or {})}
         rows = self.database.fetch(
-            """SELECT turn_id::pg_catalog.text AS turn_id, part, role, content, payload, tokens, session_id,
-                      created_at, distance, score, seed::pg_catalog.text AS seed, slice::pg_catalog.text AS slice
+            """SELECT turn_id::pg_catalog.text AS turn_id, part, role, content, payload::pg_catalog.text AS payload,
+                      tokens, session_id, pg_catalog."extract"('epoch', created_at)::pg_catalog.text AS created_at,
+                      distance, score, seed::pg_catalog.text AS seed, slice::pg_catalog.text AS slice
                  FROM {gk}graph_recall(%s::real[], %s::pg_catalog.text, %s::{gk}slice_policy, NULL::pg_catalog.uuid,
                                        %s::pg_catalog.jsonb)
                 ORDER BY n""",
@@ -307,7 +312,8 @@ class Conversation(Client):
         export = SliceExport.from_json(rows[0]["slice"]) if rows else None
         for row in rows:
             del row["slice"]
-        return Recall([RecalledTurn(**row) for row in rows], export)
+            row["created_at"] = moment(row["created_at"])
+        return Recall([RecalledTurn(**with_payload(row)) for row in rows], export)
 
     def turns(self, *, max_tokens: int | None = None, policy: Mapping[str, Any] | None = None) -> list[PromptTurn]:
         """The turns up to the latest one, in the order in which a model is shown them: all, or within a budget."""
@@ -319,7 +325,8 @@ class Conversation(Client):
             whole = {"preset": "chat", "max_tokens": max_tokens}
         given = {**whole, **(policy or {})}
         rows = self.database.fetch(
-            """SELECT turn_id::pg_catalog.text AS turn_id, part, role, content, payload, tokens
+            """SELECT turn_id::pg_catalog.text AS turn_id, part, role, content, payload::pg_catalog.text AS payload,
+                      tokens
                  FROM {gk}graph_messages(%s::pg_catalog.uuid, %s::{gk}slice_policy) ORDER BY n""",
             (anchor, policy_text(given)),
         )
@@ -331,7 +338,7 @@ class Conversation(Client):
                 hint="Give max_tokens.",
             )
         _warn_of_pins(given, [row["turn_id"] for row in rows], 3)
-        return [PromptTurn(**row) for row in rows]
+        return [PromptTurn(**with_payload(row)) for row in rows]
 
     def remove(self, turn_ids: Sequence[TurnId]) -> None:
         """Deletes turns of this session with their edges, for good. Recorded prompts say that they are gone.
@@ -425,13 +432,14 @@ class Conversation(Client):
         with self.database.transaction() as transaction:
             turns, _ = transaction.tables()
             rows = transaction.fetch(
-                f"SELECT role, payload FROM {turns} WHERE session_id {EQ} %s AND id {EQ} %s FOR UPDATE",
+                f"""SELECT role, payload::pg_catalog.text AS payload FROM {turns}
+                     WHERE session_id {EQ} %s AND id {EQ} %s FOR UPDATE""",
                 (self.session_id, turn),
             )
             if not rows:
                 raise self._not_a_turn(turn)
             (row,) = rows
-            result = redacted_result(row["payload"], text)
+            result = redacted_result(with_payload(row)["payload"], text)
             message = result or {"role": row["role"], "content": text}
             changed = {
                 "content_text": text,
@@ -462,12 +470,13 @@ class Conversation(Client):
         Of a step, or of its record, as a text or as JSON: any conversation shows those of all.
         """
         rows = self.database.fetch(
-            "SELECT n, turn_id::pg_catalog.text AS turn_id, part, role, state, content, payload"
+            "SELECT n, turn_id::pg_catalog.text AS turn_id, part, role, state, content,"
+            " payload::pg_catalog.text AS payload"
             " FROM {gk}graph_messages_show(%s::pg_catalog.json, NULL::pg_catalog.text[], NULL::pg_catalog.jsonb[])"
             " ORDER BY n",
             (document_of(step),),
         )
-        return [ShownMessage(**row) for row in rows]
+        return [ShownMessage(**with_payload(row)) for row in rows]
 
     def prove(self, step: Document) -> str:
         """A signed statement about a recorded prompt, which anyone can check with the public key."""
@@ -595,7 +604,11 @@ class Conversation(Client):
                                pg_catalog.jsonb_array_elements(c.call) AS f (form)
                          GROUP BY place) AS a
                  ORDER BY a.place""",
-            {"heads": heads, "session": self.session_id, "calls": Jsonb([call_forms(call) for call in part.answers])},
+            {
+                "heads": heads,
+                "session": self.session_id,
+                "calls": Jsonb([call_forms(storable(call)) for call in part.answers]),
+            },
         )
         for row in rows:
             if row["id"] is None and strict:
