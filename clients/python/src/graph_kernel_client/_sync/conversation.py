@@ -34,6 +34,7 @@ from .embedding import Embed, embedded, embedded_if_any
 
 _ROLES = ("user", "assistant", "system", "tool")
 _MOST_TURNS = 10_000  # of a slice
+_ATTEMPTS = 5
 CountTokens = Callable[[Mapping[str, Any]], int]
 Format = Literal["openai", "responses", "anthropic", "plain"]
 InTransaction = Callable[[Transaction], None]
@@ -358,11 +359,58 @@ class Conversation(Client):
             heads = self._remove(transaction, given)
         self._heads = heads
 
-    def clear(self) -> None:
-        """Deletes all turns of this session, as `remove` does those that it is given."""
+    def clear(self, *, before: InTransaction | None = None) -> None:
+        """Deletes all turns of this session, as `remove` does those that it is given.
+
+        `before` is called in the transaction, before it reads or writes turns.
+        """
         with self.database.transaction() as transaction:
+            if before is not None:
+                before(transaction)
             self._remove(transaction, None)
         self._heads = None
+
+    def pop(self, split: Callable[[PromptTurn], tuple[Any, Part | None]]) -> Any:
+        """Takes the last of what the latest turn says, and returns it; None where there is no turn: for adapters.
+
+        `split` gives that, and what is left of the turn, or None where it is all of it.
+        """
+        for _ in range(_ATTEMPTS):
+            head = self.head()
+            latest = [turn for turn in self.turns(max_tokens=1) if turn.turn_id == head]
+            if not latest:
+                return None
+            popped, rest = split(latest[0])
+            # Before the transaction begins: a model may take its time.
+            row = None if rest is None else self._row((self._read([rest]))[0])
+            if self._take_away(latest[0], row):
+                return popped
+        raise GraphKernelError(
+            f"others write to session {self.session_id} all the time", sqlstate="40001", hint="Call it again."
+        )
+
+    def _take_away(self, seen: PromptTurn, row: Mapping[str, Any] | None) -> bool:
+        """Removes a turn, or stores this in its place, where it is the latest still, and is as it was seen."""
+        turn = turn_uuid(seen.turn_id)
+        with self.database.transaction() as transaction:
+            turns, edges = transaction.tables()
+            transaction.lock(turns, self.session_id)
+            heads = self._current(transaction, turns, edges)
+            rows = transaction.fetch(
+                f"""SELECT content_text AS content, payload::pg_catalog.text AS payload FROM {turns}
+                     WHERE session_id {EQ} %s AND id {EQ} %s FOR UPDATE""",
+                (self.session_id, turn),
+            )
+            if heads[-1:] != [turn] or [with_payload(now) for now in rows] != [
+                {"content": seen.content, "payload": seen.payload}
+            ]:
+                return False
+            if row is None:
+                heads = self._remove(transaction, {turn}) or []
+            else:
+                self._store_again(transaction, turns, turn, row)
+        self._heads = heads or None
+        return True
 
     def replace(self, parts: Sequence[Part]) -> list[str]:
         """Deletes all turns of this session and stores these: for adapters. All of it, or nothing."""
@@ -460,9 +508,12 @@ class Conversation(Client):
                 f"SELECT FROM {turns} WHERE session_id {EQ} %s AND id {EQ} %s", (self.session_id, turn)
             ):
                 raise self._not_a_turn(turn)
-            columns = ["content_text", "payload", "token_count"]
-            columns += ["embedding"] if transaction.has_embeddings(turns) else []
-            transaction.update(turns, turn, {column: row.get(column) for column in columns})
+            self._store_again(transaction, turns, turn, row)
+
+    def _store_again(self, transaction: Transaction, turns: str, turn: uuid.UUID, row: Mapping[str, Any]) -> None:
+        columns = ["content_text", "payload", "token_count"]
+        columns += ["embedding"] if transaction.has_embeddings(turns) else []
+        transaction.update(turns, turn, {column: row.get(column) for column in columns})
 
     def show(self, step: Document) -> list[ShownMessage]:
         """The messages of a recorded prompt in their order, with what the tables hold of them now.
@@ -492,7 +543,17 @@ class Conversation(Client):
         )
 
     def _stored(self, transaction: Transaction, turns: str, ids: list[uuid.UUID]) -> set[uuid.UUID]:
-        rows = transaction.fetch(f"SELECT id FROM {turns} WHERE id {EQ} ANY (%s)", (ids,)) if ids else []
+        """Those of these that this session has. One of another session is an error: it would be left out in silence."""
+        query = f"SELECT id, session_id FROM {turns} WHERE id {EQ} ANY (%s)"
+        rows = transaction.fetch(query, (ids,)) if ids else []
+        for row in rows:
+            if row["session_id"] != self.session_id:
+                raise GraphKernelError(
+                    f"another session has a turn {row['id']}",
+                    sqlstate="23505",
+                    word="TURN_ID_TAKEN",
+                    hint="Store the message with another id.",
+                )
         return {row["id"] for row in rows}
 
     def _not_results(

@@ -130,12 +130,15 @@ class GraphKernelSessionService(BaseSessionService):
     async def delete_session(self, *, app_name: str, user_id: str, session_id: str) -> None:
         """Deletes the state and the turns of the session, which are its memory too."""
         key = (app_name, user_id, session_id.strip())
-        # First the state: nothing is appended from then on.
-        async with self._states() as transaction:
+
+        async def delete_state(transaction: Transaction) -> None:
+            # First the state: nothing is appended from then on.
+            await transaction.named(_STATES)
             await transaction.execute(
                 f"DELETE FROM public.adk_sessions WHERE (app_name, user_id, session_id) {EQ} (%s, %s, %s)", key
             )
-        await _conversation(self._database, self._embed, *key).clear()
+
+        await _conversation(self._database, self._embed, *key).clear(before=delete_state)
 
     async def get_user_state(self, *, app_name: str, user_id: str) -> dict[str, Any]:
         async with self._states() as transaction:
@@ -172,7 +175,13 @@ class GraphKernelSessionService(BaseSessionService):
                 transaction, key, part.payload["actions"]["stateDelta"], event.timestamp
             )
 
-        await conversation.append_parts([part], before=update)
+        seen = session.last_update_time
+        try:
+            await conversation.append_parts([part], before=update)
+        except BaseException:
+            # What was not stored makes nobody the latest. Where another one has appended meanwhile, the next is stale.
+            session.last_update_time = min(seen, session.last_update_time)
+            raise
         return await super().append_event(session, event)
 
 

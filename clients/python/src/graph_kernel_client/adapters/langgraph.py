@@ -136,7 +136,8 @@ def _turn_id(namespace: Namespace, key: str) -> uuid.UUID:
 def _read(transaction: Transaction, turns: str, op: Op, vectors: Mapping[str, list[float] | None]) -> Result:
     if isinstance(op, GetOp):
         rows = transaction.fetch(
-            f"SELECT {_COLUMNS} FROM {turns} AS t WHERE t.id {EQ} %s AND {_IS_ITEM}", (_turn_id(op.namespace, op.key),)
+            f"SELECT {_COLUMNS} FROM {turns} AS t WHERE t.id {EQ} %s AND t.session_id {EQ} %s AND {_IS_ITEM}",
+            (_turn_id(op.namespace, op.key), _session(op.namespace)),
         )
         return Item(**rows[0]) if rows else None
     if isinstance(op, ListNamespacesOp):

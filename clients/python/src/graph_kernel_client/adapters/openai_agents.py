@@ -36,16 +36,12 @@ class GraphKernelSession:
 
     async def pop_item(self) -> TResponseInputItem | None:
         """Deletes the latest item, and returns it: with its turn, or out of that of several."""
-        head = await self.conversation.head()
-        latest = [turn for turn in await self.conversation.turns(max_tokens=1) if turn.turn_id == head]
-        if not latest:
-            return None
-        *rest, item = _items(latest[0])
-        if rest:
-            await self.conversation.rewrite(latest[0].turn_id, items_part(rest))
-        else:
-            await self.conversation.remove([latest[0].turn_id])
-        popped: TResponseInputItem = item
+
+        def split(turn: PromptTurn) -> tuple[TResponseInputItem, Part | None]:
+            *rest, item = _items(turn)
+            return item, items_part(rest) if rest else None
+
+        popped: TResponseInputItem | None = await self.conversation.pop(split)
         return popped
 
     async def clear_session(self) -> None:
