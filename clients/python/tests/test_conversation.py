@@ -15,7 +15,7 @@ import psycopg
 import pytest
 from conftest import ANCHOR, MISSING, QUESTION
 
-from graph_kernel_client import Conversation, GraphKernelError, PinLeftOut, Step, aio, sync
+from graph_kernel_client import Conversation, GraphKernelError, PinLeftOut, PromptTurn, Step, aio, sync
 from graph_kernel_client._messages import Part, parts
 
 
@@ -864,10 +864,37 @@ def test_turns_of_ids_of_their_own_are_stored_once(conversation: Conversation) -
     assert conversation.append_parts([part]) == []
     assert [turn.content for turn in conversation.turns()] == ["Once."]
     other = Conversation(conversation.database)
+    # Left out in silence, it would be in no prompt of that session.
     with pytest.raises(GraphKernelError) as caught:
-        other.rewrite(str(part.turn_id), Part({"role": "user", "content": "Twice."}, []))
-    assert caught.value.sqlstate == "02000"
-    assert [turn.content for turn in conversation.turns()] == ["Once."]
+        other.append_parts([part])
+    assert caught.value.word == "TURN_ID_TAKEN"
+    assert other.turns() == []
+
+
+def test_what_is_popped_is_what_is_there(conversation: Conversation) -> None:
+    other = Conversation(conversation.database, conversation.session_id)
+    seen = []
+
+    def split(left: Part | None, change: Callable[[str], object]) -> Callable[[PromptTurn], tuple[Any, Part | None]]:
+        def of(turn: PromptTurn) -> tuple[Any, Part | None]:
+            # Others write after it was read.
+            if not seen:
+                change(turn.turn_id)
+            seen.append(turn.content)
+            return turn.content, left
+
+        return of
+
+    assert conversation.pop(split(None, other.redact)) is None
+    (turn,) = conversation.append(user("card 4711"))
+    assert conversation.pop(split(Part(user("what is left"), []), other.redact)) == "[redacted]"
+    assert seen == ["card 4711", "[redacted]"]
+    assert [turn.content for turn in conversation.turns()] == ["what is left"]
+    seen.clear()
+    assert conversation.pop(split(None, lambda _: other.append(user("later")))) == "later"
+    seen.clear()
+    assert conversation.pop(split(None, lambda id: other.remove([id]))) is None
+    assert conversation.turns() == [] and turn
 
 
 def test_removing(connection: psycopg.Connection[Any], conversation: Conversation) -> None:

@@ -22,10 +22,14 @@ def moment(seconds: str | None) -> datetime | None:
         return end.replace(tzinfo=timezone.utc)
 
 
-def with_payload(row: DictRow) -> DictRow:
-    """The row with its payload, of which it has the text; None where Python cannot hold it."""
+def loaded(text: str | None) -> Any:
+    """The value of JSON; None where Python cannot hold it."""
     try:
-        payload: Any = None if row["payload"] is None else json.loads(row["payload"])
+        return None if text is None else json.loads(text)
     except (ValueError, RecursionError):
-        payload = None
-    return row | {"payload": payload}
+        return None
+
+
+def with_payload(row: DictRow) -> DictRow:
+    """The row with its payload, of which it has the text."""
+    return row | {"payload": loaded(row["payload"])}

@@ -250,6 +250,34 @@ def test_who_has_not_seen_the_latest_event_is_stale(connection: psycopg.Connecti
     asyncio.run(example())
 
 
+def test_what_fails_changes_nothing(connection: psycopg.Connection[Any], states: None) -> None:
+    async def example() -> None:
+        database = aio.Database(Connections())
+        service = GraphKernelSessionService(database)
+        await service.create_tables()
+        session = await service.create_session(**ADA, session_id="s")
+        seen = session.last_update_time
+        connection.execute("ALTER TABLE memory_turns ADD CONSTRAINT failing CHECK (content_text <> 'fails')")
+        try:
+            with pytest.raises(GraphKernelError):
+                await service.append_event(session, said("user", "fails", n=1))
+        finally:
+            connection.execute("ALTER TABLE memory_turns DROP CONSTRAINT failing")
+        assert session.last_update_time == seen and session.events == []
+        await service.append_event(session, said("user", "stored", n=1))
+        # Another session refers to it.
+        connection.execute(
+            """INSERT INTO memory_turns (id, session_id) VALUES ('00000000-0000-4000-8000-0000000000e0', 'other');
+               INSERT INTO memory_turn_edges SELECT id, '00000000-0000-4000-8000-0000000000e0', 'reply'
+                 FROM memory_turns WHERE content_text = 'stored'"""
+        )
+        with pytest.raises(GraphKernelError):
+            await service.delete_session(**ADA, session_id="s")
+        assert await service.get_session(**ADA, session_id="s") is not None
+
+    asyncio.run(example())
+
+
 def test_adding_a_session_many_times_at_once(connection: psycopg.Connection[Any]) -> None:
     async def example() -> None:
         memory = GraphKernelMemoryService(aio.Database(Connections()))

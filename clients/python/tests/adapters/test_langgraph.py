@@ -110,6 +110,23 @@ def test_a_key_with_a_slash_is_of_its_own_namespace(connection: psycopg.Connecti
     store.delete(("users", "alice"), "diary")
 
 
+def test_an_item_is_of_the_namespace_of_its_session(connection: psycopg.Connection[Any]) -> None:
+    store = GraphKernelStore(sync.Database(connection))
+    store.put(("users", "ann"), "prefs", {"a": 1})
+    # As who may store turns of sessions of his own can have it.
+    connection.execute("UPDATE memory_turns SET session_id = replace(session_id, '/ann/', '/bob/')")
+    assert store.get(("users", "ann"), "prefs") is None
+    (found,) = store.search(("users",))
+    assert found.namespace == ("users", "bob")
+    # Nor does what Python cannot hold end a search.
+    store.put(("users", "eve"), "prefs", {"a": 2})
+    connection.execute(
+        """UPDATE memory_turns SET payload = jsonb_set(payload, '{value,n}', '1e5000'), created_at = 'infinity'
+            WHERE session_id LIKE '%/eve/'"""
+    )
+    assert [item.namespace for item in store.search(("users",))] == [("users", "bob")]
+
+
 def test_what_is_put_again_is_replaced(connection: psycopg.Connection[Any], embed: Embed) -> None:
     database = sync.Database(connection)
     store = GraphKernelStore(database, embed=embed, owner=lambda namespace: namespace[-1])

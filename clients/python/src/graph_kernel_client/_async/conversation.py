@@ -354,6 +354,7 @@ class Conversation(Client):
         given = {turn_uuid(turn) for turn in turn_ids}
         async with self.database.transaction() as transaction:
             turns, _ = await transaction.tables()
+            await transaction.lock(turns, self.session_id)
             rows = await transaction.fetch(
                 f"SELECT id FROM {turns} WHERE session_id {EQ} %s AND id {EQ} ANY (%s)",
                 (self.session_id, list(given)),
@@ -500,19 +501,6 @@ class Conversation(Client):
                 **({"embedding": vector} if await transaction.has_embeddings(turns) else {}),
             }
             await transaction.update(turns, turn, changed)
-
-    async def rewrite(self, turn_id: TurnId, part: Part) -> None:
-        """Stores another message as a turn of this session: for adapters. Recorded prompts say that it has changed."""
-        turn = turn_uuid(turn_id)
-        (read,) = await self._read([part])
-        row = await self._row(read)
-        async with self.database.transaction() as transaction:
-            turns, _ = await transaction.tables()
-            if not await transaction.fetch(
-                f"SELECT FROM {turns} WHERE session_id {EQ} %s AND id {EQ} %s", (self.session_id, turn)
-            ):
-                raise self._not_a_turn(turn)
-            await self._store_again(transaction, turns, turn, row)
 
     async def _store_again(self, transaction: Transaction, turns: str, turn: uuid.UUID, row: Mapping[str, Any]) -> None:
         columns = ["content_text", "payload", "token_count"]

@@ -350,6 +350,7 @@ class Conversation(Client):
         given = {turn_uuid(turn) for turn in turn_ids}
         with self.database.transaction() as transaction:
             turns, _ = transaction.tables()
+            transaction.lock(turns, self.session_id)
             rows = transaction.fetch(
                 f"SELECT id FROM {turns} WHERE session_id {EQ} %s AND id {EQ} ANY (%s)",
                 (self.session_id, list(given)),
@@ -496,19 +497,6 @@ class Conversation(Client):
                 **({"embedding": vector} if transaction.has_embeddings(turns) else {}),
             }
             transaction.update(turns, turn, changed)
-
-    def rewrite(self, turn_id: TurnId, part: Part) -> None:
-        """Stores another message as a turn of this session: for adapters. Recorded prompts say that it has changed."""
-        turn = turn_uuid(turn_id)
-        (read,) = self._read([part])
-        row = self._row(read)
-        with self.database.transaction() as transaction:
-            turns, _ = transaction.tables()
-            if not transaction.fetch(
-                f"SELECT FROM {turns} WHERE session_id {EQ} %s AND id {EQ} %s", (self.session_id, turn)
-            ):
-                raise self._not_a_turn(turn)
-            self._store_again(transaction, turns, turn, row)
 
     def _store_again(self, transaction: Transaction, turns: str, turn: uuid.UUID, row: Mapping[str, Any]) -> None:
         columns = ["content_text", "payload", "token_count"]

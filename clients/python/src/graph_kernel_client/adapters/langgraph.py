@@ -28,6 +28,7 @@ from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
 
 from .._messages import storable
+from .._rows import loaded, moment
 from .._sql import EQ, identifier, operator, unescaped
 from .._sync.conversation import Conversation
 from .._sync.database import Database, Transaction
@@ -47,11 +48,11 @@ _STORE = "langgraph.store"
 _BEGINS, _VALUE, _TEXT = operator("^@"), operator("->"), operator("->>")
 _IS_ITEM = f"t.session_id {_BEGINS} '{_STORE}/' AND t.payload {operator('?')} 'namespace'::pg_catalog.text"
 _MAX_SESSIONS = _MAX_HITS = 1000  # of graph_search
-_COLUMNS = f"""t.payload {_VALUE} 'namespace'::pg_catalog.text AS namespace,
-              t.payload {_TEXT} 'key'::pg_catalog.text AS key,
-              t.payload {_VALUE} 'value'::pg_catalog.text AS value, t.created_at,
-              coalesce((t.payload {_TEXT} 'updated_at'::pg_catalog.text)::pg_catalog.timestamptz,
-                       t.created_at) AS updated_at"""
+_UPDATED = f"""coalesce((t.payload {_TEXT} 'updated_at'::pg_catalog.text)::pg_catalog.timestamptz, t.created_at)"""
+_COLUMNS = f"""t.session_id, t.payload {_TEXT} 'key'::pg_catalog.text AS key,
+              (t.payload {_VALUE} 'value'::pg_catalog.text)::pg_catalog.text AS value,
+              pg_catalog."extract"('epoch', t.created_at)::pg_catalog.text AS created_at,
+              pg_catalog."extract"('epoch', {_UPDATED})::pg_catalog.text AS updated_at"""
 _COMPARISONS = {"$eq": "=", "$ne": "<>", "$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
 
 
@@ -139,13 +140,30 @@ def _read(transaction: Transaction, turns: str, op: Op, vectors: Mapping[str, li
             f"SELECT {_COLUMNS} FROM {turns} AS t WHERE t.id {EQ} %s AND t.session_id {EQ} %s AND {_IS_ITEM}",
             (_turn_id(op.namespace, op.key), _session(op.namespace)),
         )
-        return Item(**rows[0]) if rows else None
+        items = list(map(_item, rows))
+        return Item(**items[0]) if items and items[0]["value"] is not None else None
     if isinstance(op, ListNamespacesOp):
         return _namespaces(transaction, turns, op)
     if isinstance(op, SearchOp):
         rows = _search(transaction, turns, op, vectors[op.query] if op.query else None)
-        return [SearchItem(**row) for row in rows]
+        return [SearchItem(**item) for item in map(_item, rows) if item["value"] is not None]
     return None
+
+
+def _item(row: DictRow) -> DictRow:
+    """Of the columns of an item. The namespace is that of its session, whatever its payload says."""
+    value = loaded(row["value"])
+    return {
+        **{key: given for key, given in row.items() if key != "session_id"},
+        "namespace": _namespace(row["session_id"]),
+        "value": value if isinstance(value, dict) else None,
+        "created_at": moment(row["created_at"]),
+        "updated_at": moment(row["updated_at"]),
+    }
+
+
+def _namespace(session: str) -> Namespace:
+    return tuple(map(unquote, session.split("/")[1:-1]))
 
 
 def _search(transaction: Transaction, turns: str, op: SearchOp, vector: list[float] | None) -> list[DictRow]:
@@ -165,7 +183,7 @@ def _search(transaction: Transaction, turns: str, op: SearchOp, vector: list[flo
     if not op.query:
         return transaction.fetch(
             f"""SELECT {_COLUMNS} FROM {turns} AS t WHERE {where}
-                 ORDER BY updated_at DESC, t.id LIMIT %(limit)s OFFSET %(offset)s""",
+                 ORDER BY {_UPDATED} DESC, t.id LIMIT %(limit)s OFFSET %(offset)s""",
             parameters,
         )
     rows = transaction.fetch(
@@ -214,7 +232,7 @@ def _comparisons(filter: Mapping[str, Any], path: list[str]) -> Iterator[tuple[l
 
 def _namespaces(transaction: Transaction, turns: str, op: ListNamespacesOp) -> list[Namespace]:
     rows = transaction.fetch(f"SELECT DISTINCT t.session_id FROM {turns} AS t WHERE {_IS_ITEM}")
-    all_of_them = (tuple(map(unquote, row["session_id"].split("/")[1:-1])) for row in rows)
+    all_of_them = (_namespace(row["session_id"]) for row in rows)
     matching = {
         namespace[: op.max_depth]
         for namespace in all_of_them
