@@ -293,6 +293,18 @@ def test_adding_a_session_many_times_at_once(connection: psycopg.Connection[Any]
     assert row == (4,)
 
 
+def test_events_without_a_session_are_stored_once(connection: psycopg.Connection[Any]) -> None:
+    async def example() -> None:
+        memory = GraphKernelMemoryService(aio.Database())
+        events = [said("user", "I like pecan pie.")]
+        for _ in range(3):
+            await memory.add_events_to_memory(**ADA, events=events)
+        (stored,) = connection.execute("SELECT count(*) FROM memory_turns WHERE content_text LIKE '%pecan%'").fetchall()
+        assert stored == (1,)
+
+    asyncio.run(example())
+
+
 def test_names_with_slashes_are_not_those_of_others(connection: psycopg.Connection[Any], states: None) -> None:
     async def example() -> None:
         async with aio.Database() as database:

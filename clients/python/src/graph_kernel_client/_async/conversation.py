@@ -160,10 +160,12 @@ class Conversation(Client):
 
     async def head(self) -> str | None:
         """The turn at which the conversation stands: its latest one."""
-        async with self.database.transaction() as transaction:
-            turns, edges = await transaction.tables()
-            self._heads = await self._current(transaction, turns, edges)
-        return str(self._heads[-1]) if self._heads else None
+        # Not beside an append of this object's, before which it may have read.
+        async with self._writing:
+            async with self.database.transaction() as transaction:
+                turns, edges = await transaction.tables()
+                self._heads = await self._current(transaction, turns, edges)
+            return str(self._heads[-1]) if self._heads else None
 
     async def messages(
         self,

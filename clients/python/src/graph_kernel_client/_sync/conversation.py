@@ -158,10 +158,12 @@ class Conversation(Client):
 
     def head(self) -> str | None:
         """The turn at which the conversation stands: its latest one."""
-        with self.database.transaction() as transaction:
-            turns, edges = transaction.tables()
-            self._heads = self._current(transaction, turns, edges)
-        return str(self._heads[-1]) if self._heads else None
+        # Not beside an append of this object's, before which it may have read.
+        with self._writing:
+            with self.database.transaction() as transaction:
+                turns, edges = transaction.tables()
+                self._heads = self._current(transaction, turns, edges)
+            return str(self._heads[-1]) if self._heads else None
 
     def messages(
         self,

@@ -29,6 +29,7 @@ from . import joined, taken
 __all__ = ["GraphKernelMemoryService", "GraphKernelSessionService"]
 
 _STATES = "public.adk_sessions"
+_NO_SESSION = "__unknown_session_id__"  # as in ADK's own services
 _EVENTS = uuid.UUID("0d0f5a0c-4d5f-5d0b-9a53-6d9a1c1b4f0e")
 
 
@@ -207,7 +208,8 @@ class GraphKernelMemoryService(BaseMemoryService):
         session_id: str | None = None,
         custom_metadata: Mapping[str, object] | None = None,
     ) -> None:
-        conversation = _conversation(self._database, self._embed, app_name, user_id, session_id)
+        # Without a session one of their own, so that an event is stored once.
+        conversation = _conversation(self._database, self._embed, app_name, user_id, session_id or _NO_SESSION)
         await conversation.append_parts(
             [_part(conversation, event) for event in events if event.content is not None and event.content.parts]
         )
