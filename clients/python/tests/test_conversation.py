@@ -871,6 +871,19 @@ def test_turns_of_ids_of_their_own_are_stored_once(conversation: Conversation) -
     assert other.turns() == []
 
 
+def test_what_came_between_a_call_and_its_results_stays_in_the_line(conversation: Conversation) -> None:
+    for message in OPENAI[:3]:
+        conversation.append(message)
+    conversation.append(user("Stop!"))
+    (first,) = conversation.append(OPENAI[3])
+    conversation.append(OPENAI[4])
+    before = [turn.content for turn in conversation.turns()]
+    assert "Stop!" in before
+    conversation.remove([first])
+    for again in (conversation, Conversation(conversation.database, conversation.session_id)):
+        assert [turn.content for turn in again.turns()] == [text for text in before if text != "sun"]
+
+
 def test_what_is_popped_is_what_is_there(conversation: Conversation) -> None:
     other = Conversation(conversation.database, conversation.session_id)
     seen = []

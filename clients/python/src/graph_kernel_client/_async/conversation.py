@@ -114,8 +114,9 @@ class Conversation(Client):
                     if part.turn_id in stored:
                         continue
                     calls = await self._calls(transaction, turns, edges, heads, part, strict) if part.answers else []
-                    # Also what came since the calls, such as another call, which would be on no line else.
-                    others = await self._not_results(transaction, turns, edges, calls, heads) if calls else []
+                    # Also what came since the calls, such as another call, which would be on no line else; each result
+                    # follows it, as any of them may be removed.
+                    others = await self._since(transaction, turns, edges, calls, heads) if calls else []
                     parents = list(dict.fromkeys([*calls, *others])) or heads
                     turn = row["id"]
                     await transaction.insert(turns, row)
@@ -550,18 +551,24 @@ class Conversation(Client):
                 )
         return {row["id"] for row in rows}
 
-    async def _not_results(
+    async def _since(
         self, transaction: Transaction, turns: str, edges: str, calls: list[uuid.UUID], heads: list[uuid.UUID]
     ) -> list[uuid.UUID]:
-        """Those of the heads that are no results of these calls."""
+        """Of the heads those that are no results of these calls, and what such results follow beside the calls."""
         rows = await transaction.fetch(
-            f"""SELECT t.id FROM {turns} AS t JOIN {edges} AS e ON e.child_turn_id {EQ} t.id
-                 WHERE t.id {EQ} ANY (%s) AND e.parent_turn_id {EQ} ANY (%s)
+            f"""SELECT t.id, ARRAY(SELECT o.parent_turn_id
+                                     FROM {edges} AS o JOIN {turns} AS p ON p.id {EQ} o.parent_turn_id
+                                    WHERE o.child_turn_id {EQ} t.id AND p.session_id {EQ} t.session_id
+                                      AND NOT o.parent_turn_id {EQ} ANY (%(calls)s)
+                                    ORDER BY p.created_at, p.id) AS follows
+                  FROM {turns} AS t JOIN {edges} AS e ON e.child_turn_id {EQ} t.id
+                 WHERE t.id {EQ} ANY (%(heads)s) AND e.parent_turn_id {EQ} ANY (%(calls)s)
                    AND pg_catalog.lower(t.role::pg_catalog.text) {EQ} 'tool'""",
-            (heads, calls),
+            {"heads": heads, "calls": calls},
         )
         results = {row["id"] for row in rows}
-        return [head for head in heads if head not in results]
+        followed = [turn for row in rows for turn in row["follows"]]
+        return list(dict.fromkeys([*(head for head in heads if head not in results), *followed]))
 
     async def _current(self, transaction: Transaction, turns: str, edges: str) -> list[uuid.UUID]:
         """Where the conversation stands: a turn, or all results of a call.
