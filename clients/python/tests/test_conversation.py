@@ -591,6 +591,37 @@ def test_a_superuser_writes_no_schema_of_another(connection: psycopg.Connection[
         connection.execute("DROP ROLE py_owner")
 
 
+def test_whoever_binds_tables_may_read_and_write_them(connection: psycopg.Connection[Any]) -> None:
+    connection.execute(
+        """CREATE ROLE py_binder;
+           GRANT EXECUTE ON FUNCTION graph_kernel.bind_tables TO py_binder;
+           CREATE SCHEMA of_others; SELECT graph_kernel.create_tables('of_others');
+           GRANT USAGE ON SCHEMA of_others TO py_binder;
+           GRANT SELECT ON ALL TABLES IN SCHEMA of_others TO py_binder;
+           SET SESSION AUTHORIZATION py_binder;
+           SELECT graph_kernel.bind_tables('of_others.memory_turns', 'of_others.memory_turn_edges', name => 'others');
+           RESET SESSION AUTHORIZATION"""
+    )
+    try:
+        with Conversation(graph="others") as conversation:
+            assert conversation.head() is None
+            with pytest.raises(GraphKernelError, match=r"py_binder has bound table .*, and may not insert there"):
+                conversation.append(user("a"))
+            with pytest.raises(GraphKernelError, match="may not insert there"):
+                conversation.clear()
+            connection.execute("REVOKE SELECT ON of_others.memory_turns FROM py_binder")
+            with pytest.raises(GraphKernelError, match="may not read it whole") as caught:
+                conversation.head()
+            assert caught.value.sqlstate == "42501"
+            connection.execute("GRANT SELECT, INSERT ON ALL TABLES IN SCHEMA of_others TO py_binder")
+            assert conversation.append(user("a"))
+    finally:
+        connection.execute(
+            """SELECT graph_kernel.unbind_tables('others'); DROP SCHEMA of_others CASCADE;
+               DROP OWNED BY py_binder; DROP ROLE py_binder"""
+        )
+
+
 def test_a_table_that_came_after_the_snapshot_is_not_used(connection: psycopg.Connection[Any]) -> None:
     """It has an owner, whom the transaction does not see."""
     with psycopg.connect() as careless:

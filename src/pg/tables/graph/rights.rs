@@ -101,6 +101,21 @@ impl Graph {
         check_binder(binder, self.turns.table.oid, Use::Update, || numbers, || self.binding_query())
     }
 
+    /// Checks that the role that bound the tables may insert rows there, where this is their turns table: whoever appends
+    /// does so with rights of his own.
+    ///
+    /// # Errors
+    /// 42501.
+    pub fn check_appended(&self, table: pg_sys::Oid) -> Result<(), SqlError> {
+        let Some(binder) = self.binder.filter(|_| self.turns.table.oid == table) else {
+            return Ok(());
+        };
+        self.bound_tables().into_iter().try_for_each(|bound| {
+            let binding = || self.binding_query();
+            check_binder(binder, bound.table.oid, Use::Insert, Vec::new, binding)
+        })
+    }
+
     /// Whether a column is an enum, whose labels can be renamed without touching the tables.
     pub fn has_enum(&self) -> bool {
         self.bound_tables().any(|bound| bound.enums().next().is_some())

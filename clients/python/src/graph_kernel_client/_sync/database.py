@@ -16,7 +16,7 @@ from psycopg import sql
 from psycopg.pq import TransactionStatus
 from psycopg.rows import DictRow, TupleRow, dict_row, tuple_row
 
-from .._sql import EQ, EXTENSION, IS_OWN_ROLE, escaped, operator, quoted, table_of, unescaped
+from .._sql import EQ, EXTENSION, IS_OWN_ROLE, escaped, operator, quoted, unescaped
 from ..config import connect_timeout, conninfo, timeout_milliseconds
 from ..errors import ConfigurationError, GraphKernelError, could_run_code, no_extension, translated
 
@@ -335,29 +335,24 @@ class Transaction:
             )
 
     def graph(self) -> DictRow:
-        """The chosen graph: its name, its tables with their schemas, and its mapping."""
+        """The chosen graph: its name, its tables with their schemas, and its mapping.
+
+        The library says whether its binding counts, and locks the tables.
+        """
         (bound,) = self.fetch(
-            f"""SELECT c.name, b.name IS NULL AS is_unbound, {table_of("b.turns")} AS turns,
-                       {table_of("b.edges")} AS edges, b.edges IS NULL AS has_no_edges, b.columns,
+            f"""SELECT g.name, g.described {operator("#>>")} '{{{{turns,oid}}}}'::pg_catalog.text[] AS turns,
+                       g.described {operator("#>>")} '{{{{edges,oid}}}}'::pg_catalog.text[] AS edges, b.columns,
                        b.edges_by_child IS NOT NULL AS has_both
-                  FROM graph_kernel.chosen_graph() AS c (name)
-                  LEFT JOIN graph_kernel.bindings AS b ON b.is_current AND b.name {EQ} c.name"""
+                  FROM (SELECT c.name, graph_kernel.describe_graph(c.name) AS described
+                          FROM graph_kernel.chosen_graph() AS c (name) OFFSET 0) AS g
+                  LEFT JOIN graph_kernel.bindings AS b ON b.is_current AND b.name {EQ} g.name"""
         )
-        if not bound["is_unbound"]:
-            if bound["turns"] is None or not (bound["has_no_edges"] or bound["edges"]):
-                raise GraphKernelError(
-                    f"a table of the graph {bound['name']} was dropped", sqlstate="42P01", word="GRAPH_TABLES"
-                )
-        elif bound["name"] != "default":
-            raise GraphKernelError(f"there is no graph {bound['name']}", sqlstate="42704", word="GRAPH_NOT_FOUND")
-        if bound["is_unbound"]:
-            bound |= {"turns": "public.memory_turns", "edges": "public.memory_turn_edges"}
         parts = [part for part in ("turns", "edges") if bound[part]]
         return bound | dict(zip(parts, self.named(*(bound[part] for part in parts)), strict=True))
 
     def named(self, *tables: str) -> list[str]:
-        """These tables with their schemas, quoted, as others cannot exchange them until the transaction ends, where
-        policies are not for this role or for the one that logged in; an error where they can.
+        """These tables, given by OID or name, with their schemas, quoted, as others cannot exchange them until the
+        transaction ends, where policies are not for this role or for the one that logged in; an error where they can.
 
         The owner of a schema can put a view in the place of a table between two statements, whose code would run as
         this role. Such code a table's owner has in a policy as well, but not for a role that policies are not for. For
@@ -369,7 +364,9 @@ class Transaction:
                        pg_catalog.concat(pg_catalog.quote_ident(u.nspname), '.',
                                          pg_catalog.quote_ident(b.relname)) AS name
                   FROM pg_catalog.unnest(%s::pg_catalog.text[]) WITH ORDINALITY AS a (asked, place)
-                  LEFT JOIN pg_catalog.pg_class AS b ON b.oid {EQ} pg_catalog.to_regclass(a.asked)::pg_catalog.oid
+                  LEFT JOIN pg_catalog.pg_class AS b
+                    ON b.oid {EQ} CASE WHEN a.asked {operator("~")} '^[0-9]+$' THEN a.asked::pg_catalog.oid
+                                       ELSE pg_catalog.to_regclass(a.asked)::pg_catalog.oid END
                   LEFT JOIN pg_catalog.pg_namespace AS u ON u.oid {EQ} b.relnamespace
                   LEFT JOIN LATERAL (
                       SELECT r.rolname AS role, pg_catalog.format(f.what, n.nspname, c.relname) AS what, f.owner
