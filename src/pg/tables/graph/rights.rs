@@ -101,8 +101,8 @@ impl Graph {
         check_binder(binder, self.turns.table.oid, Use::Update, || numbers, || self.binding_query())
     }
 
-    /// Checks that the role that bound the tables may insert rows there, where this is their turns table: whoever appends
-    /// does so with rights of his own.
+    /// Checks that the role that bound the tables may insert rows there, where this is their turns table: whoever
+    /// appends does so with rights of his own.
     ///
     /// # Errors
     /// 42501.
