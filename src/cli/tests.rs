@@ -633,7 +633,8 @@ fn serve(client: &mut (impl Read + Write), answer: Row) -> std::io::Result<()> {
                     }
                     Row::Of(columns) => columns.to_vec(),
                     Row::Sessions if is_about("pg_extension") => {
-                        vec![text(b"public"), (TEXT, None), (TEXT, None)]
+                        let oid = (26, Some(&[0, 0, 64, 1][..]));
+                        vec![text(b"public"), (TEXT, None), (TEXT, None), oid]
                     }
                     Row::Sessions if is_about("describe_graph") => {
                         vec![text(b"default"), (3802, Some(GRAPH))]
