@@ -337,7 +337,7 @@ fn edges_statement(
               WHERE (l.has_parent OR {}) AND (l.has_child OR {}) OFFSET 0) AS l WHERE l.is_new), \
          stored AS (INSERT INTO {edges} ({}) SELECT DISTINCT {} FROM fresh AS l RETURNING 1) \
          SELECT l.conversation, count(*), (SELECT count(*) FROM stored) FROM fresh AS l GROUP BY l.conversation",
-        found(is_indexed, &edges, "e", &same),
+        found(is_indexed, edges, "e", &same),
         exists("l.parent"),
         exists("l.child"),
         names.join(", "),
