@@ -609,6 +609,8 @@ def test_whoever_binds_tables_may_read_and_write_them(connection: psycopg.Connec
                 conversation.append(user("a"))
             with pytest.raises(GraphKernelError, match="may not insert there"):
                 conversation.clear()
+            with pytest.raises(GraphKernelError, match="may not insert there"):
+                conversation.redact(MISSING)
             connection.execute("REVOKE SELECT ON of_others.memory_turns FROM py_binder")
             with pytest.raises(GraphKernelError, match="may not read it whole") as caught:
                 conversation.head()

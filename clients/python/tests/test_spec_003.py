@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import psycopg
@@ -205,6 +207,50 @@ def test_the_record_of_nothing_is_of_the_question_whatever_is_set(
             ):
                 assert not list(found) and not found.provenance.retrieved_turn_ids
                 assert all(row["matches"] for row in retriever.replay(found.provenance, embedding=vector)), digits
+
+
+class OwnFloat:
+    """A number that is no `float`, as numpy's are."""
+
+    def __float__(self) -> float:
+        return 0.99
+
+
+class OwnInt:
+    def __index__(self) -> int:
+        return 7
+
+
+@pytest.mark.parametrize("least", [0.99, Decimal("0.99"), Fraction(99, 100), "0.99", OwnFloat()])
+def test_the_record_of_nothing_found_is_of_the_search_that_was_made(
+    connection: psycopg.Connection[Any], embed: Embed, least: Any
+) -> None:
+    retriever = MemoryRetriever(connection, embed=embed)
+    export = sync.SliceClient(connection).get_slice(ANCHOR)
+    limit: Any = OwnInt()
+    for found in (
+        retriever.search_slice(QUESTION, export, limit, min_similarity=least, min_salience=least),
+        retriever.search_slice(QUESTION, export, limit, min_salience=least, owner="nobody"),
+        retriever.search_global(QUESTION, limit, min_similarity=least),
+    ):
+        assert not list(found) and not found.provenance.retrieved_turn_ids
+        assert found.provenance.limit_requested == 7
+        assert all(row["matches"] for row in retriever.replay(found.provenance, query=QUESTION))
+
+
+@pytest.mark.parametrize("least", [float("nan"), float("inf"), 10**400, "much", [1], 1j])
+def test_what_is_no_number_is_no_limit(connection: psycopg.Connection[Any], embed: Embed, least: Any) -> None:
+    retriever = MemoryRetriever(connection, embed=embed)
+    export = sync.SliceClient(connection).get_slice(ANCHOR)
+    with pytest.raises(GraphKernelError, match="min_similarity is no finite number"):
+        retriever.search_slice(QUESTION, export, min_similarity=least)
+    with pytest.raises(GraphKernelError, match="min_salience is no finite number"):
+        retriever.search_slice(QUESTION, export, min_salience=least)
+    with pytest.raises(GraphKernelError, match="min_similarity is no finite number"):
+        retriever.search_global(QUESTION, min_similarity=least)
+    for search in (lambda: retriever.search_slice(QUESTION, export, 1.5), lambda: retriever.search_global("", None)):  # type: ignore[arg-type]
+        with pytest.raises(GraphKernelError, match="no limit: "):
+            search()
 
 
 def test_search(connection: psycopg.Connection[Any], embed: Embed) -> None:  # §6.2, §7.2, §7.3, §12

@@ -31,5 +31,6 @@ def loaded(text: str | None) -> Any:
 
 
 def with_payload(row: DictRow) -> DictRow:
-    """The row with its payload, of which it has the text."""
-    return row | {"payload": loaded(row["payload"])}
+    """The row with its payload, of which it has the text. One that is no object is no message."""
+    payload = loaded(row["payload"])
+    return row | {"payload": payload if isinstance(payload, dict) else None}

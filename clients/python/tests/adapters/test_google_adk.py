@@ -215,6 +215,44 @@ def test_a_runner_with_sessions_that_are_memory(
     asyncio.run(example())
 
 
+def test_what_is_no_event_ends_no_search(
+    connection: psycopg.Connection[Any], embed: Callable[[str], list[float]], states: None
+) -> None:
+    async def example() -> None:
+        async with aio.Database() as database:
+            sessions = GraphKernelSessionService(database, embed=embed)
+            await sessions.create_tables()
+            session = await sessions.create_session(**ADA)
+            await sessions.append_event(session, said("user", f"{QUESTION} made?"))
+            other = aio.Conversation(database, "other", embed=embed, owner="app/ada")
+            await other.append({"role": "user", "content": [{"type": "text", "text": f"{QUESTION} kept?"}]})
+            for payload in (
+                "5",
+                '["content", "actions"]',
+                '"actions"',
+                '{"content": 5, "actions": 5}',
+                '{"content": {"parts": 1}, "actions": {}}',
+                '{"content": {"parts": [{"text": "odd"}]}, "author": 5}',
+                '{"content": {"parts": [{"text": "n"}]}, "actions": {}, "author": "user", "timestamp": "soon"}',
+                f'{{"actions": {"9" * 5000}}}',
+                f'{{"actions": {"[" * 3000}{"]" * 3000}}}',
+            ):
+                connection.execute(
+                    """INSERT INTO memory_turns (id, session_id, owner, content_text, embedding, payload)
+                       SELECT gen_random_uuid(), session_id, owner, content_text, embedding, %s
+                         FROM memory_turns WHERE payload->>'author' = 'user' LIMIT 1""",
+                    (payload,),
+                )
+            found = await GraphKernelMemoryService(database, embed=embed).search_memory(**ADA, query=QUESTION)
+            texts = [(entry.content.parts or [])[0].text for entry in found.memories]
+            assert sorted(map(str, texts)) == [f"{QUESTION} made?", "n", "odd"]
+            for config in (None, GetSessionConfig(after_timestamp=1.5), GetSessionConfig(num_recent_events=100)):
+                stored = await sessions.get_session(**ADA, session_id=session.id, config=config)
+                assert stored is not None and [event.author for event in stored.events] == ["user"]
+
+    asyncio.run(example())
+
+
 class Connections:
     """A pool: a connection for each."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any, TypedDict
 
@@ -118,13 +119,74 @@ def test_an_item_is_of_the_namespace_of_its_session(connection: psycopg.Connecti
     assert store.get(("users", "ann"), "prefs") is None
     (found,) = store.search(("users",))
     assert found.namespace == ("users", "bob")
+    with pytest.raises(GraphKernelError, match="is of another session") as caught:
+        store.put(("users", "ann"), "prefs", {"pin": 4711})
+    assert caught.value.word == "TURN_ID_TAKEN"
+    store.delete(("users", "ann"), "prefs")
+    assert store.search(("users",))[0].value == {"a": 1}
     # Nor does what Python cannot hold end a search.
     store.put(("users", "eve"), "prefs", {"a": 2})
     connection.execute(
         """UPDATE memory_turns SET payload = jsonb_set(payload, '{value,n}', '1e5000'), created_at = 'infinity'
             WHERE session_id LIKE '%/eve/'"""
     )
-    assert [item.namespace for item in store.search(("users",))] == [("users", "bob")]
+    for updated in ('"soon"', "1e100000", "-1e5000", "[]", "null"):
+        connection.execute(
+            "UPDATE memory_turns SET payload = jsonb_set(payload, '{updated_at}', %s) WHERE session_id LIKE '%%/bob/'",
+            (updated,),
+        )
+        (found,) = store.search(("users",))
+        assert found.namespace == ("users", "bob") and found.updated_at is not None
+
+
+def test_an_item_is_not_given_to_whoever_has_its_turn(connection: psycopg.Connection[Any]) -> None:
+    """With the columns of sql/roles/supabase.sql: the user in the request's JWT owns what he stores."""
+    connection.execute(
+        """ALTER TABLE memory_turns ADD COLUMN owner_id text DEFAULT current_setting('py.uid', true),
+               ADD COLUMN likes integer DEFAULT 0;
+           CREATE POLICY py_own ON memory_turns USING (owner_id = current_setting('py.uid', true))"""
+    )
+    try:
+        with psycopg.connect(autocommit=True) as own:
+            store = GraphKernelStore(sync.Database(own))
+            own.execute("SET py.uid = 'bob'")
+            store.put(("users", "ann"), "prefs", {"a": 1})
+            connection.execute("UPDATE memory_turns SET likes = 7")
+            store.put(("users", "ann"), "prefs", {"a": 2})
+            for user in ("ann", ""):
+                own.execute(f"SET py.uid = '{user}'")
+                with pytest.raises(GraphKernelError, match="somebody else's by a row security policy"):
+                    store.put(("users", "ann"), "prefs", {"pin": 4711})
+            rows = connection.execute("SELECT payload -> 'value', likes FROM memory_turns WHERE payload ? 'key'")
+            assert rows.fetchall() == [({"a": 2}, 7)]
+            store.delete(("users", "ann"), "prefs")
+            store.put(("users", "ann"), "prefs", {"pin": 4711})
+    finally:
+        connection.execute(
+            "DROP POLICY py_own ON memory_turns; ALTER TABLE memory_turns DROP COLUMN owner_id, DROP COLUMN likes"
+        )
+
+
+def test_those_who_write_the_same_items_wait_for_each_other(connection: psycopg.Connection[Any]) -> None:
+    spaces = [("a", str(n % 3)) for n in range(12)]
+    ops = [PutOp(space, f"k{n}", {"n": n}) for n, space in enumerate(spaces)]
+    errors: list[Exception] = []
+
+    def write(ops: list[PutOp]) -> None:
+        try:
+            with sync.Database() as database:
+                for _ in range(20):
+                    GraphKernelStore(database).batch(ops)
+        except GraphKernelError as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=write, args=(order,)) for order in (ops, ops[::-1], ops[::2] + ops[1::2])]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+    assert len(GraphKernelStore(sync.Database(connection)).search(("a",), limit=100)) == 12
 
 
 def test_what_is_put_again_is_replaced(connection: psycopg.Connection[Any], embed: Embed) -> None:

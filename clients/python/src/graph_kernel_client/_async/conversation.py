@@ -487,6 +487,7 @@ class Conversation(Client):
         vector = await embedded(self._embed, text) if self._embed is not None and text else None
         async with self.database.transaction() as transaction:
             turns, _ = await transaction.tables()
+            await transaction.lock(turns, self.session_id, appends=False)
             rows = await transaction.fetch(
                 f"""SELECT role, payload::pg_catalog.text AS payload FROM {turns}
                      WHERE session_id {EQ} %s AND id {EQ} %s FOR UPDATE""",

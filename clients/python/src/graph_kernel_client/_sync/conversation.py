@@ -483,6 +483,7 @@ class Conversation(Client):
         vector = embedded(self._embed, text) if self._embed is not None and text else None
         with self.database.transaction() as transaction:
             turns, _ = transaction.tables()
+            transaction.lock(turns, self.session_id, appends=False)
             rows = transaction.fetch(
                 f"""SELECT role, payload::pg_catalog.text AS payload FROM {turns}
                      WHERE session_id {EQ} %s AND id {EQ} %s FOR UPDATE""",

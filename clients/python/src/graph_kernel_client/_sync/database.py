@@ -298,14 +298,16 @@ class Transaction:
     def fetch(self, query: str, parameters: Parameters = ()) -> list[DictRow]:
         return self._database._execute(self.connection, query, parameters)
 
-    def execute(self, query: str, parameters: Parameters = ()) -> None:
-        """A statement without rows."""
+    def execute(self, query: str, parameters: Parameters = ()) -> int:
+        """A statement without rows; how many it has changed."""
         statement = self._database._statement(self.connection, query)
         with psycopg.Cursor(self.connection) as cursor:
             cursor.execute(statement, parameters, prepare=False)
+            return cursor.rowcount
 
-    def lock(self, turns: str, session: str) -> None:
-        """Waits for others that append to this session, at most ten seconds, and keeps them waiting until the end."""
+    def lock(self, turns: str, session: str, *, appends: bool = True) -> None:
+        """Waits for others that write this session, at most ten seconds, and keeps them waiting until the end. The
+        library refuses tables that their binder may not write."""
         try:
             # The columns are computed in their order. A failure takes the setting back with the transaction.
             (locked,) = self.fetch(
@@ -326,7 +328,7 @@ class Transaction:
                 sqlstate=error.sqlstate,
                 hint="Call it again; pg_locks shows who holds an advisory lock.",
             ) from error
-        if locked["isolation"] in ("repeatable read", "serializable"):
+        if appends and locked["isolation"] in ("repeatable read", "serializable"):
             raise GraphKernelError(
                 f"a transaction that is {locked['isolation'].upper()} does not see what others have appended meanwhile",
                 sqlstate="25001",
@@ -460,10 +462,12 @@ class Transaction:
             )
         )
 
-    def insert(self, turns: str, row: Mapping[str, Any], on_conflict: str = "") -> None:
-        """Stores a turn, by column."""
+    def insert(self, turns: str, row: Mapping[str, Any], on_conflict: str = "") -> int:
+        """Stores a turn, by column; 0 where a conflict has kept it from that."""
         places = ", ".join(map(_place, row))
-        self.execute(f"INSERT INTO {turns} AS t ({', '.join(row)}) VALUES ({places}) {on_conflict}", list(row.values()))
+        return self.execute(
+            f"INSERT INTO {turns} AS t ({', '.join(row)}) VALUES ({places}) {on_conflict}", list(row.values())
+        )
 
     def update(self, turns: str, turn: uuid.UUID, row: Mapping[str, Any]) -> None:
         """Stores other values of a turn, by column. A hash of its old text goes, where no trigger makes another."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import math
 import uuid
 from collections.abc import Mapping, Sequence
+from operator import index
 from typing import Any
 
 from psycopg.rows import DictRow
@@ -38,9 +38,24 @@ _COLUMNS = """rank, turn_id, similarity, content, session_id, role, phase, salie
 _METADATA = ("rank", "strength", "session_id", "phase", "salience", "created_at")
 
 
-def _number(number: Any) -> float | None:
-    """As JSON has it; None where that has none, which the search itself refuses."""
-    return float(number) if isinstance(number, (int, float)) and math.isfinite(number) else None
+def _least(name: str, number: Any) -> float | None:
+    """One float of whatever number it is, so that a search and the record of it are given the same."""
+    if number is None:
+        return None
+    try:
+        least = float(number)
+    except (TypeError, ValueError, OverflowError):
+        least = math.nan
+    if not math.isfinite(least):
+        raise GraphKernelError(f"{name} is no finite number: {number!r}", sqlstate="22023", word="INVALID_FILTER")
+    return least
+
+
+def _limit(limit: Any) -> int:
+    try:
+        return index(limit)
+    except TypeError as error:
+        raise GraphKernelError(f"no limit: {limit!r}", sqlstate="22023", word="INVALID_LIMIT") from error
 
 
 def _result(row: DictRow) -> SearchResult:
@@ -65,6 +80,14 @@ def _result(row: DictRow) -> SearchResult:
         ),
         metadata={key: row[key] for key in _METADATA if key in row},
     )
+
+
+def _with_record(select: str, search: str, body: str, given: str) -> str:
+    """A search, with its record also where nothing is found: then one row, without a rank, has that of the body."""
+    return f"""{select},
+                       CASE WHEN rank IS NULL THEN ({body}({given}) {_PROVENANCE})::pg_catalog.jsonb END AS of_nothing
+                  FROM (SELECT) AS asked LEFT JOIN {search}({given}) ON true
+                 ORDER BY rank"""
 
 
 def _found(rows: list[DictRow]) -> tuple[list[SearchResult], RetrievalProvenance]:
@@ -111,6 +134,8 @@ class MemoryRetriever(Client):
         if slice_export is None:
             raise GraphKernelError("a search within a slice needs the slice", sqlstate="22004", word="INVALID_EXPORT")
         text: str = storable(query)
+        limit = _limit(limit)
+        min_similarity, min_salience = _least("min_similarity", min_similarity), _least("min_salience", min_salience)
         asked: dict[str, Any] = {
             "slice": document_of(slice_export),
             "vector": embedded_if_any(self._embed, text, embedding),
@@ -120,27 +145,14 @@ class MemoryRetriever(Client):
             "min_salience": min_salience,
             "options": Jsonb({} if owner is None else {"owner": owner}),
         }
-        request = {
-            "query": text,
-            "limit": limit,
-            "query_embedding": asked["vector"],
-            "min_similarity": _number(min_similarity),
-            "min_salience": _number(min_salience),
-            **({} if owner is None else {"owner": owner}),
-        }
-        # The document as it is, and numbers as they are: the server's text of them depends on its settings.
-        asked["request"] = f'{{"slice": {asked["slice"]}, {json.dumps(request)[1:]}'
         rows = self.database.fetch(
-            f"""SELECT {_COLUMNS},
-                       CASE WHEN rank IS NULL THEN
-                           ({{gk}}graph_api_search_slice(%(request)s::pg_catalog.json) {_PROVENANCE})::pg_catalog.jsonb
-                       END AS of_nothing
-                  FROM (SELECT) AS asked
-                  LEFT JOIN {{gk}}graph_search_export(%(vector)s::real[], %(slice)s::pg_catalog.json,
-                                                      %(limit)s::integer,
-                                                      %(min_similarity)s::real, %(min_salience)s::real,
-                                                      %(query)s::pg_catalog.text, %(options)s::pg_catalog.jsonb) ON true
-                 ORDER BY rank""",
+            _with_record(
+                f"SELECT {_COLUMNS}",
+                "{gk}graph_search_export",
+                "graph_kernel.search_export_body",
+                """%(vector)s::real[], %(slice)s::pg_catalog.json, %(limit)s::integer, %(min_similarity)s::real,
+                   %(min_salience)s::real, %(query)s::pg_catalog.text, %(options)s::pg_catalog.jsonb""",
+            ),
             asked,
         )
         return SliceScopedResults(*_found(rows))
@@ -158,31 +170,22 @@ class MemoryRetriever(Client):
 
         Without an embedding, and a function that makes one, by the words alone.
         """
-        query = storable(query)
-        given = {"owner": owner, "min_similarity": min_similarity}
+        query, limit = storable(query), _limit(limit)
+        given = {"owner": owner, "min_similarity": _least("min_similarity", min_similarity)}
+        filter = {key: value for key, value in given.items() if value is not None}
         asked = {
             "vector": embedded_if_any(self._embed, query, embedding),
             "query": query,
             "limit": limit,
-            "filter": Jsonb({key: value for key, value in given.items() if value is not None}),
+            "filter": Jsonb(filter),
         }
-        filters = {key: _number(value) if key == "min_similarity" else value for key, value in given.items()}
-        request = {
-            "query": query,
-            "query_embedding": asked["vector"],
-            "limit": limit,
-            "filter": {key: value for key, value in filters.items() if value is not None},
-        }
-        asked["request"] = json.dumps(request)
         rows = self.database.fetch(
-            f"""SELECT strength, {_COLUMNS},
-                       CASE WHEN rank IS NULL THEN
-                           ({{gk}}graph_api_search_global(%(request)s::pg_catalog.json) {_PROVENANCE})::pg_catalog.jsonb
-                       END AS of_nothing
-                  FROM (SELECT) AS asked
-                  LEFT JOIN {{gk}}graph_search(%(vector)s::real[], %(query)s::pg_catalog.text, %(limit)s::integer,
-                                               %(filter)s::pg_catalog.jsonb) ON true
-                 ORDER BY rank""",
+            _with_record(
+                f"SELECT strength, {_COLUMNS}",
+                "{gk}graph_search",
+                "graph_kernel.search_body",
+                "%(vector)s::real[], %(query)s::pg_catalog.text, %(limit)s::integer, %(filter)s::pg_catalog.jsonb",
+            ),
             asked,
         )
         return GlobalResults(*_found(rows))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from google.adk.errors import StaleSessionError
 from google.adk.errors.already_exists_error import AlreadyExistsError
@@ -18,11 +18,13 @@ from google.adk.sessions import BaseSessionService, Session, State
 from google.adk.sessions.base_session_service import GetSessionConfig, ListSessionsResponse
 from google.genai import types
 from psycopg.types.json import Jsonb
+from pydantic import BaseModel, ValidationError
 
 from .._async.conversation import Conversation
 from .._async.database import Database, Transaction
 from .._async.embedding import Embed
 from .._messages import Part, storable
+from .._rows import loaded
 from .._sql import EQ, operator
 from . import joined, taken
 
@@ -30,6 +32,7 @@ __all__ = ["GraphKernelMemoryService", "GraphKernelSessionService"]
 
 _STATES = "public.adk_sessions"
 _NO_SESSION = "__unknown_session_id__"  # as in ADK's own services
+Model = TypeVar("Model", bound=BaseModel)
 _EVENTS = uuid.UUID("0d0f5a0c-4d5f-5d0b-9a53-6d9a1c1b4f0e")
 
 
@@ -104,6 +107,7 @@ class GraphKernelSessionService(BaseSessionService):
         conversation = _conversation(self._database, self._embed, app_name, user_id, session_id)
         count = None if config is None else config.num_recent_events
         after = None if config is None else config.after_timestamp
+        timestamp = f"{operator('->')} 'timestamp'::pg_catalog.text"
         async with self._states() as transaction:
             turns, _ = await transaction.tables()
             # First the state: what is stored in between makes the session stale, and is not lost.
@@ -111,16 +115,21 @@ class GraphKernelSessionService(BaseSessionService):
             if not sessions:
                 return None
             rows = await transaction.fetch(
-                f"""SELECT payload FROM {turns}
-                     WHERE session_id {EQ} %s AND payload {operator("?")} 'actions'::pg_catalog.text
-                       AND (%s::double precision IS NULL
-                            OR (payload {operator("->>")} 'timestamp'::pg_catalog.text)::double precision
-                               {operator(">=")} %s)
-                     ORDER BY created_at DESC, id DESC LIMIT %s""",
-                (conversation.session_id, after, after, count),
+                f"""SELECT payload::pg_catalog.text AS payload FROM {turns}
+                     WHERE session_id {EQ} %(session)s AND payload {operator("?")} 'actions'::pg_catalog.text
+                       AND (%(after)s::pg_catalog.numeric IS NULL
+                            OR CASE WHEN pg_catalog.jsonb_typeof(payload {timestamp}) {EQ} 'number'
+                                    THEN (payload {timestamp})::pg_catalog.numeric {operator(">=")} %(after)s END)
+                     ORDER BY created_at DESC, id DESC LIMIT %(count)s""",
+                {
+                    "session": conversation.session_id,
+                    "after": None if after is None else str(after),
+                    "count": count,
+                },
             )
         (session,) = sessions
-        session.events = [Event.model_validate(row["payload"]) for row in reversed(rows)]
+        events = (_read(Event, loaded(row["payload"])) for row in reversed(rows))
+        session.events = [event for event in events if event is not None]
         return session
 
     async def list_sessions(self, *, app_name: str, user_id: str | None = None) -> ListSessionsResponse:
@@ -221,13 +230,14 @@ class GraphKernelMemoryService(BaseMemoryService):
             memories=[
                 MemoryEntry(
                     id=turn.turn_id,
-                    content=types.Content.model_validate(turn.payload["content"]),
-                    author=turn.payload.get("author"),
+                    content=content,
+                    author=author if isinstance(author := turn.payload.get("author"), str) else None,
                     timestamp=turn.created_at.isoformat() if turn.created_at is not None else None,
                     custom_metadata={"part": turn.part, "score": turn.score, "seed": turn.seed},
                 )
                 for turn in found
-                if turn.payload is not None and "content" in turn.payload
+                # The owner may have turns that are no events: of another adapter, or of a conversation.
+                if turn.payload is not None and (content := _read(types.Content, turn.payload.get("content")))
             ]
         )
 
@@ -317,6 +327,14 @@ def _payload(event: Event) -> dict[str, Any]:
         name: value for name, value in delta.items() if not name.startswith(State.TEMP_PREFIX)
     }
     return payload
+
+
+def _read(kind: type[Model], value: Any) -> Model | None:
+    """What a payload has; None where another one than this has stored it in another form."""
+    try:
+        return kind.model_validate(value)
+    except ValidationError:
+        return None
 
 
 def _part(conversation: Conversation, event: Event) -> Part:

@@ -48,11 +48,15 @@ _STORE = "langgraph.store"
 _BEGINS, _VALUE, _TEXT = operator("^@"), operator("->"), operator("->>")
 _IS_ITEM = f"t.session_id {_BEGINS} '{_STORE}/' AND t.payload {operator('?')} 'namespace'::pg_catalog.text"
 _MAX_SESSIONS = _MAX_HITS = 1000  # of graph_search
-_UPDATED = f"""coalesce((t.payload {_TEXT} 'updated_at'::pg_catalog.text)::pg_catalog.timestamptz, t.created_at)"""
+_CREATED = """pg_catalog."extract"('epoch', t.created_at)"""
+# A number: what others have stored as a time may be none.
+_UPDATED = f"""coalesce(
+    CASE WHEN pg_catalog.jsonb_typeof(t.payload {_VALUE} 'updated_at'::pg_catalog.text) {EQ} 'number'
+         THEN pg_catalog.round((t.payload {_TEXT} 'updated_at'::pg_catalog.text)::pg_catalog.numeric, 6) END,
+    {_CREATED})"""
 _COLUMNS = f"""t.session_id, t.payload {_TEXT} 'key'::pg_catalog.text AS key,
               (t.payload {_VALUE} 'value'::pg_catalog.text)::pg_catalog.text AS value,
-              pg_catalog."extract"('epoch', t.created_at)::pg_catalog.text AS created_at,
-              pg_catalog."extract"('epoch', {_UPDATED})::pg_catalog.text AS updated_at"""
+              {_CREATED}::pg_catalog.text AS created_at, {_UPDATED}::pg_catalog.text AS updated_at"""
 _COMPARISONS = {"$eq": "=", "$ne": "<>", "$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
 
 
@@ -101,7 +105,8 @@ class GraphKernelStore(BaseStore):
         with self._database.transaction() as transaction:
             turns, _ = transaction.tables()
             results = [_read(transaction, turns, op, vectors) for op in ops]
-            _write(transaction, turns, rows, [_turn_id(*item) for item, op in puts.items() if op.value is None])
+            deleted = [(_turn_id(*item), _session(op.namespace)) for item, op in puts.items() if op.value is None]
+            _write(transaction, turns, rows, deleted)
         return results
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
@@ -248,21 +253,52 @@ def _matches(condition: MatchCondition, namespace: Namespace) -> bool:
     return len(labels) >= len(path) and all(wanted in ("*", label) for wanted, label in zip(path, labels, strict=False))
 
 
-def _write(transaction: Transaction, turns: str, rows: Sequence[Mapping[str, Any]], deleted: list[uuid.UUID]) -> None:
+def _write(
+    transaction: Transaction, turns: str, rows: Sequence[Mapping[str, Any]], deleted: Sequence[tuple[uuid.UUID, str]]
+) -> None:
+    # In one order, so that those who write the same items wait for each other.
+    for session in sorted({row["session_id"] for row in rows} | {session for _, session in deleted}):
+        transaction.lock(turns, session, appends=False)
+    # A row that is somebody else's, who could have stored it before this did, is not given the item.
+    of_policies = transaction.fetch(
+        f"""SELECT DISTINCT a.attname AS name
+              FROM pg_catalog.pg_policy AS p
+              JOIN pg_catalog.pg_depend AS d ON d.objid {EQ} p.oid AND d.refobjid {EQ} p.polrelid
+               AND d.classid {EQ} 'pg_catalog.pg_policy'::pg_catalog.regclass::pg_catalog.oid
+               AND d.refclassid {EQ} 'pg_catalog.pg_class'::pg_catalog.regclass::pg_catalog.oid
+              JOIN pg_catalog.pg_attribute AS a ON a.attrelid {EQ} d.refobjid AND a.attnum {EQ} d.refobjsubid
+             WHERE p.polrelid {EQ} %s::pg_catalog.regclass::pg_catalog.oid AND a.attgenerated {EQ} ''""",
+        (unescaped(turns),),
+    )
     # What is replaced keeps no embedding of its old text.
     no_embedding = {"embedding": None} if rows and transaction.has_embeddings(turns) else {}
     for row in rows:
         columns = {**no_embedding, **row}
         changed = [f"{column} = excluded.{column}" for column in columns if column not in ("id", "payload")]
-        transaction.insert(
+        owning = [identifier(column["name"]) for column in of_policies if column["name"] not in columns]
+        same = [(f"t.{name}::pg_catalog.text", f"excluded.{name}::pg_catalog.text") for name in owning]
+        kept = " AND ".join(
+            [f"t.session_id {EQ} excluded.session_id"]
+            + [f"coalesce({was} {EQ} {new}, {was} IS NULL AND {new} IS NULL)" for was, new in same]
+        )
+        stored = transaction.insert(
             turns,
             columns,
             f"""ON CONFLICT (id) DO UPDATE SET {", ".join(changed)}, token_count = NULL,
                 payload = excluded.payload
-                          {operator("||")} pg_catalog.jsonb_build_object('updated_at', pg_catalog.clock_timestamp())""",
+                          {operator("||")} pg_catalog.jsonb_build_object(
+                              'updated_at', pg_catalog."extract"('epoch', pg_catalog.clock_timestamp()))
+                WHERE {kept}""",
         )
-    if deleted:
-        transaction.execute(f"DELETE FROM {turns} WHERE id {EQ} ANY (%s)", (deleted,))
+        if not stored:
+            raise GraphKernelError(
+                f"the turn {row['id']} is of another session, or somebody else's by a row security policy",
+                sqlstate="23505",
+                word="TURN_ID_TAKEN",
+                hint="Delete the item first, to store it as a new row.",
+            )
+    for item in deleted:
+        transaction.execute(f"DELETE FROM {turns} WHERE id {EQ} %s AND session_id {EQ} %s", item)
 
 
 def trim_hook(
