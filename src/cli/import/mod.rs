@@ -164,6 +164,10 @@ pub(crate) fn import(
         format!("edges whose child is missing: {}", report.counts.without_child),
         format!("broken records: {}", report.broken),
     ];
+    if report.counts.elsewhere > 0 {
+        let elsewhere = report.counts.elsewhere;
+        lines.push(format!("turns left out, as another session has the id: {elsewhere}"));
+    }
     if report.counts.doubled > 0 {
         let doubled = report.counts.doubled;
         lines.push(format!("turns left out, as one before has the id: {doubled}"));
@@ -377,6 +381,7 @@ impl Import<'_> {
         add(&mut sum.new_edges, counts.new_edges);
         add(&mut sum.without_parent, counts.without_parent);
         add(&mut sum.without_child, counts.without_child);
+        add(&mut sum.elsewhere, counts.elsewhere);
         add(&mut sum.doubled, counts.doubled);
         self.report.stored += stored.stored;
         self.report.unchanged += stored.unchanged;

@@ -192,6 +192,9 @@ pub(super) struct InsertStatements {
     pub(super) without_parent: String,
     /// Returns how many edges lead to a turn that is not stored.
     pub(super) without_child: String,
+    /// Returns how many turns were there already in a session that is not the conversation's. None where turns have no
+    /// session.
+    pub(super) elsewhere: Option<String>,
 }
 
 impl InsertStatements {
@@ -206,6 +209,7 @@ impl InsertStatements {
         let turns = graph.name_of("turns")?.to_owned();
         let id = target.needed("turns", "id")?.name;
         let (mut names, mut values) = (vec![id.clone()], vec!["i.id".to_owned()]);
+        let mut session = None;
         let mut has_uuid_sessions = false;
         for column in &COLUMNS {
             // No file but one of rows has these: the table's defaults say whose the turns are.
@@ -220,6 +224,9 @@ impl InsertStatements {
                 }
                 _ => format!("s.{}", column.name),
             };
+            if column.key == "session_id" {
+                session = Some((bound.name.clone(), text.clone()));
+            }
             values.push(bound.assigned(&text));
             names.push(bound.name);
         }
@@ -273,6 +280,20 @@ impl InsertStatements {
              WHERE NOT l.has_child AND NOT {}) AS l",
             exists("l.child")
         );
+        let elsewhere = session.map(|(session, expected)| {
+            let same = format!("t.{id} = i.id AND t.{session}::text = {expected}");
+            let of_rows = if expected.starts_with("s.") {
+                " JOIN pg_temp.{values} AS s ON s.n = i.n"
+            } else {
+                ""
+            };
+            format!(
+                "SELECT count(*) FROM pg_temp.{{turns}} AS i \
+                 JOIN pg_temp.{{conversations}} AS v ON v.conversation = i.conversation{of_rows} \
+                 WHERE NOT i.is_new AND {expected} IS NOT NULL AND NOT {}",
+                found(is_indexed, &turns, "t", &same)
+            )
+        });
         Ok(InsertStatements {
             has_uuid_sessions,
             identify: stages.named(&identify_statement),
@@ -281,6 +302,7 @@ impl InsertStatements {
             edges: edges_statement.map(|edges| stages.named(&edges)),
             without_parent: stages.named(&without_parent),
             without_child: stages.named(&without_child),
+            elsewhere: elsewhere.map(|elsewhere| stages.named(&elsewhere)),
             turns_oid: graph.oid_of("turns"),
             schema,
             graph: graph.name,

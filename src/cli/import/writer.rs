@@ -41,6 +41,8 @@ pub(super) struct Counts {
     pub(super) without_parent: u64,
     /// Edges whose child is neither in the file nor in the tables.
     pub(super) without_child: u64,
+    /// Turns that were there already in another session, and stay as they are.
+    pub(super) elsewhere: u64,
     /// Turns with the id of another one in the file, which has another text.
     pub(super) doubled: u64,
 }
@@ -64,6 +66,7 @@ impl Stored {
         sum.new_edges += counts.new_edges;
         sum.without_parent += counts.without_parent;
         sum.without_child += counts.without_child;
+        sum.elsewhere += counts.elsewhere;
         sum.doubled += counts.doubled;
         self.stored += other.stored;
         self.unchanged += other.unchanged;
@@ -421,6 +424,9 @@ impl Writer {
         stored.counts.without_parent = count(&without_parent, 0)?;
         let without_child = database.query_one(&statements.without_child, &[])?;
         stored.counts.without_child = count(&without_child, 0)?;
+        if let Some(elsewhere) = &statements.elsewhere {
+            stored.counts.elsewhere = count(&database.query_one(elsewhere, &[])?, 0)?;
+        }
         // What is checked at the end is checked here, where it is known whose it is.
         database.run("SET CONSTRAINTS ALL IMMEDIATE; SET CONSTRAINTS ALL DEFERRED")?;
         let is_new = |one: &&Complete| news.get(&one.number).is_some_and(|new| *new > 0);

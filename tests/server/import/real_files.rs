@@ -692,6 +692,25 @@ fn what_is_odd_in_a_file_is_read_or_reported() {
     let other = folder.write("other.json", twice("two"));
     let doubled = import(&database, &["claude", &other, "--account", "other"]).expect_success();
     assert_eq!(doubled.count("turns left out, as one before has the id: "), 1, "{}", doubled.out);
+    let left_out = "turns left out, as another session has the id: ";
+    let again = import(&database, &["claude", &other, "--account", "other"]).expect_success();
+    assert!(!again.out.contains(left_out), "{}", again.out);
+    let moved = "UPDATE memory_turns SET session_id = 'moved' WHERE session_id LIKE '%:other:%'";
+    database.connect().batch_execute(moved).unwrap();
+    let again = import(&database, &["claude", &other, "--account", "other"]).expect_success();
+    assert_eq!(again.count(left_out), 1, "{}", again.out);
+    let rows = folder.write(
+        "rows.jsonl",
+        r#"{"id": "a0000000-0000-4000-8000-000000000001", "session_id": "mine", "role": "user", "content_text": "x"}"#,
+    );
+    import(&database, &["jsonl", &rows]).expect_success();
+    let again = import(&database, &["jsonl", &rows]).expect_success();
+    assert!(!again.out.contains(left_out), "{}", again.out);
+    let moved = "UPDATE memory_turns SET session_id = 'moved' WHERE session_id = 'mine'";
+    database.connect().batch_execute(moved).unwrap();
+    let again = import(&database, &["jsonl", &rows]).expect_success();
+    assert_eq!(again.count(left_out), 1, "{}", again.out);
+
     let same = folder.write("same.json", twice("one"));
     let doubled = import(&database, &["claude", &same, "--account", "same"]).expect_success();
     assert!(!doubled.out.contains("left out, as"), "{}", doubled.out);
