@@ -537,6 +537,41 @@ fn remembering_does_not_wait_long_for_its_lock() {
     client.result("remember", json!({"session": "held", "text": "x"}));
 }
 
+/// As of an import from a machine whose clock is ahead, or of turns without times.
+#[test]
+fn what_is_remembered_goes_on_where_the_session_ends() {
+    let database = Database::with_tables("mcp_clocks");
+    let mut owner = database.connect();
+    let first = "'2026-01-01', now() + interval '1 hour', NULL, 'infinity', '294276-12-31'";
+    owner
+        .batch_execute(&format!(
+            "INSERT INTO memory_turns (id, session_id, role, content_text, created_at)
+             SELECT gen_random_uuid(), n::text, 'user', 'said', at
+               FROM unnest(ARRAY[{first}]::timestamptz[]) WITH ORDINALITY AS f (at, n)"
+        ))
+        .unwrap();
+    let mut client = Client::of(&database, &["--allow-writes"]);
+    for session in ["1", "2", "3", "4", "5"] {
+        for text in ["one", "two", "three"] {
+            client.result("remember", json!({"session": session, "text": text}));
+        }
+        let line = "WITH RECURSIVE line AS (
+                        SELECT id, content_text, 0 AS n FROM memory_turns
+                         WHERE session_id = $1 AND content_text = 'said'
+                        UNION ALL
+                        SELECT t.id, t.content_text, n + 1
+                          FROM line AS l JOIN memory_turn_edges AS e ON e.parent_turn_id = l.id
+                          JOIN memory_turns AS t ON t.id = e.child_turn_id)
+                    SELECT string_agg(content_text, ' ' ORDER BY n) FROM line";
+        let texts: String = owner.query_one(line, &[&session]).unwrap().get(0);
+        assert_eq!(texts, "said one two three", "{session}");
+    }
+    for session in ["1", "2", "3"] {
+        let text = client.result("context", json!({"session": session}));
+        assert!(text.starts_with("4 messages"), "{session}: {text}");
+    }
+}
+
 #[test]
 fn remembering_says_where_a_trigger_leaves_the_turn_out() {
     let database = Database::with_tables("mcp_left_out");

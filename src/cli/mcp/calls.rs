@@ -444,9 +444,21 @@ fn remember(lease: &Lease, given: &Given) -> Result<String, Failure> {
             fault => fault,
         })?;
         let of_session: Parameters = &[(&session, Type::TEXT), (&after, Type::UUID)];
+        // By another clock, what follows the latest turn can be of an earlier time.
         let latest = format!(
-            "SELECT id FROM {turns} WHERE session_id = $1 AND ($2 IS NULL OR id = $2) \
-             ORDER BY created_at DESC NULLS LAST, id LIMIT 1"
+            "WITH RECURSIVE latest AS ( \
+                 SELECT id FROM {turns} WHERE session_id = $1 AND ($2 IS NULL OR id = $2) \
+                  ORDER BY created_at DESC NULLS LAST, id LIMIT 1), \
+             line (id, parent) AS ( \
+                 SELECT id, NULL::uuid FROM latest \
+                 UNION \
+                 SELECT e.child_turn_id, e.parent_turn_id \
+                   FROM line AS l JOIN {edges} AS e ON e.parent_turn_id = l.id AND e.child_turn_id <> l.id \
+                   JOIN {turns} AS t ON t.id = e.child_turn_id AND t.session_id = $1 \
+                  WHERE $2 IS NULL) \
+             SELECT t.id FROM {turns} AS t WHERE t.session_id = $1 AND t.id = ANY (SELECT id FROM line) \
+              ORDER BY t.id = ANY (SELECT parent FROM line WHERE parent IS NOT NULL), \
+                       t.created_at DESC NULLS LAST, t.id LIMIT 1"
         );
         let rows = database.rows(&latest, of_session)?;
         let parent: Option<Uuid> = rows.first().map(|row| value(row, 0)).transpose()?;
@@ -454,12 +466,21 @@ fn remember(lease: &Lease, given: &Given) -> Result<String, Failure> {
             let text = format!("there is no turn {after} in this session: leave out after, or take one from sessions");
             return Err(Fault::from(text));
         }
+        // It is the latest of the session, which context shows, also where the clock has not come so far.
         let insert = format!(
             "INSERT INTO {turns} (id, session_id, role, content_text, created_at) \
-             VALUES (gen_random_uuid(), $1, $2, $3, clock_timestamp()) RETURNING id"
+             SELECT gen_random_uuid(), $1, $2, $3, greatest(clock_timestamp(), ( \
+                 SELECT created_at + interval '1 microsecond' FROM {turns} \
+                  WHERE id = $4 AND created_at < '294000-01-01')) \
+             RETURNING id"
         );
-        let rows = database
-            .rows(&insert, &[(&session, Type::TEXT), (&role, Type::TEXT), (&text, Type::TEXT)])?;
+        let values: Parameters = &[
+            (&session, Type::TEXT),
+            (&role, Type::TEXT),
+            (&text, Type::TEXT),
+            (&parent, Type::UUID),
+        ];
+        let rows = database.rows(&insert, values)?;
         let row = rows.first().ok_or_else(|| {
             Fault::from("the table has not taken the turn: a trigger of it leaves it out".to_owned())
         })?;

@@ -130,3 +130,15 @@ SELECT count(*) - 1 AS indexes FROM pg_index WHERE indrelid = 'kinds.t'::regclas
 SELECT graph_kernel.unbind_tables();
 RESET client_min_messages;
 DROP SCHEMA kinds CASCADE;
+-- Equal numbers are one id, however they are written, by the expression that is proposed for them.
+CREATE TABLE decimals (id numeric PRIMARY KEY, parent_id numeric REFERENCES decimals, body text);
+INSERT INTO decimals VALUES (1, NULL, 'first'), (2.0, 1.00, 'second'), (3, 2, 'third');
+SELECT message, hint FROM test_error($$SELECT graph_kernel.bind_tables('decimals')$$);
+SET client_min_messages = warning;
+SELECT graph_kernel.bind_tables('decimals', columns => '{"turns": {"content_text": "body",
+    "id": {"expression": "graph_turn_id(trim_scale(id)::text)"},
+    "parents": [{"parent": {"expression": "graph_turn_id(trim_scale(parent_id)::text)"}, "edge_type": "reply"}]}}') IS NOT NULL AS bound;
+SELECT content FROM graph_messages(graph_turn_id('3'));
+SELECT graph_kernel.unbind_tables();
+RESET client_min_messages;
+DROP TABLE decimals;

@@ -79,8 +79,12 @@ impl ValueKind {
                 | pg_sys::INT4OID
                 | pg_sys::INT8OID,
             ) => Some(format!("graph_turn_id({column})")),
-            (ValueKind::Id, pg_sys::NUMERICOID) => Some(format!("graph_turn_id(({column})::text)")),
-            (ValueKind::Session | ValueKind::Order, pg_sys::BPCHAROID | pg_sys::NUMERICOID) => {
+            // Equal numbers have one text only without the zeros at their end.
+            (ValueKind::Id, pg_sys::NUMERICOID) => {
+                Some(format!("graph_turn_id(trim_scale({column})::text)"))
+            }
+            (ValueKind::Session, pg_sys::NUMERICOID) => Some(format!("trim_scale({column})::text")),
+            (ValueKind::Session | ValueKind::Order, pg_sys::BPCHAROID) => {
                 Some(format!("({column})::text"))
             }
             (ValueKind::Time, pg_sys::DATEOID) => Some(format!("({column})::timestamp")),
