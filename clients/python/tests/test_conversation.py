@@ -207,6 +207,46 @@ def test_calls_count_as_they_are_sent(connection: psycopg.Connection[Any], conve
             },
             [101],
         ),
+        # Calls of one list are all sent, whatever their ids are.
+        (
+            {
+                "role": "assistant",
+                "content": "",
+                "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "f", "arguments": "a" * 397}}] * 3,
+            },
+            [300],
+        ),
+        # What a result has beside its text is sent as well.
+        (
+            {
+                "role": "assistant",
+                "content": [
+                    {"type": "text", "text": "abcd"},
+                    {
+                        "type": "web_search_tool_result",
+                        "tool_use_id": "s1",
+                        "content": [{"type": "web_search_result", "url": "u" * 34, "encrypted_content": "e" * 400}],
+                    },
+                ],
+            },
+            [110],
+        ),
+        (
+            {
+                "role": "assistant",
+                "content": [
+                    {
+                        "type": "web_fetch_tool_result",
+                        "tool_use_id": "c1c1",
+                        "content": [
+                            {"type": "text", "text": "abcd"},
+                            {"type": "image", "source": {"type": "base64", "data": "A" * 9999}},
+                        ],
+                    }
+                ],
+            },
+            [1604],
+        ),
     ],
 )
 def test_tokens_of_forms(
@@ -1214,6 +1254,22 @@ def test_the_goal_is_said_by_whoever_is_no_other(
         connection.execute("UPDATE memory_turns SET role = %s WHERE id = %s", (role, first))
         assert conversation._pins(True) == [str(first)]
         conversation.clear()
+
+
+def test_roles_are_read_alike_in_every_language(
+    connection: psycopg.Connection[Any], conversation: Conversation
+) -> None:
+    (system, goal) = conversation.append({"role": "system", "content": "Be brief."}) + conversation.append(
+        user("Goal.")
+    )
+    connection.execute('ALTER TABLE memory_turns ALTER role TYPE text COLLATE "tr-x-icu"')
+    try:
+        connection.execute('UPDATE memory_turns SET role = upper(role COLLATE "C")')
+        assert conversation._pins(True) == [system, goal]
+        connection.execute("UPDATE memory_turns SET role = 'ASSISTANT' WHERE id = %s", (system,))
+        assert conversation._pins(True) == [goal]
+    finally:
+        connection.execute('ALTER TABLE memory_turns ALTER role TYPE text COLLATE "default"')
 
 
 def test_what_is_redacted_leaves_no_hash_where_no_trigger_makes_one() -> None:

@@ -172,6 +172,7 @@ _FILES = ("image", "image_url", "input_image", "document", "file", "input_file",
 _FILE_TOKENS = 1600  # about what providers count for a picture of full size
 _NAMES = ("name", "tool_name")
 _ARGUMENTS = ("arguments", "args", "input", "tool_kwargs")
+_OF_TEXT = ("type", "text", "content", "output")
 _IDS = ("call_id", "tool_call_id", "tool_use_id", "id")
 
 
@@ -183,31 +184,56 @@ def tokens(text: str | None, payload: Mapping[str, Any]) -> int | None:
 
 
 def _beside(value: Any, calls: dict[str, int]) -> int:
-    """The bytes of thoughts, files and ids of results; those of calls by their ids, for some forms repeat a call."""
+    """The bytes of thoughts, files and what results have beside their text; those of calls by their ids, for some forms
+    repeat the calls of one list in another."""
     if isinstance(value, list):
-        return sum(_beside(nested, calls) for nested in value)
+        size, of_list = 0, dict[str, int]()
+        for nested in value:
+            of_one: dict[str, int] = {}
+            size += _beside(nested, of_one)
+            for id, of_call in of_one.items():
+                of_list[id] = of_list.get(id, 0) + of_call
+        for id, of_calls in of_list.items():
+            calls[id] = max(of_calls, calls.get(id, 0))
+        return size
     if not isinstance(value, Mapping):
         return 0
     kind = value.get("type")
     if kind in _THOUGHTS:
         return _bytes(value)
     if kind in _FILES:
-        source = value.get("source")
-        is_text = isinstance(source, Mapping) and source.get("type") in ("text", "content")
-        return _bytes(value) if is_text else 4 * _FILE_TOKENS
+        return _of_file(value)
     called = next((value[key] for key in ("function", "custom") if isinstance(value.get(key), Mapping)), value)
     name = next((called[key] for key in _NAMES if isinstance(called.get(key), str)), None)
     arguments = next((called[key] for key in _ARGUMENTS if called.get(key) is not None), None)
     id = next((value[key] for key in _IDS if isinstance(value.get(key), str)), None)
     if name is not None and arguments is not None:
         size = len(f"{name}{id or ''}".encode()) + _bytes(arguments)
-        key = id or f"call {len(calls)}"
-        calls[key] = max(size, calls.get(key, 0))
+        if id is None:
+            return size
+        calls[id] = max(size, calls.get(id, 0))
         return 0
-    answered = next((value[key] for key in _IDS[:-1] if isinstance(value.get(key), str)), "")
     if str(kind).endswith(("_result", "_output")):
-        return len(answered.encode())
+        return _of_result(value)
+    answered = next((value[key] for key in _IDS[:-1] if isinstance(value.get(key), str)), "")
     return len(answered.encode()) + sum(_beside(nested, calls) for nested in value.values())
+
+
+def _of_file(value: Mapping[str, Any]) -> int:
+    source = value.get("source")
+    is_text = isinstance(source, Mapping) and source.get("type") in ("text", "content")
+    return _bytes(value) if is_text else 4 * _FILE_TOKENS
+
+
+def _of_result(value: Any, key: str = "") -> int:
+    """What a result has beside its text, such as its id, files, and what a provider has encrypted for itself."""
+    if isinstance(value, list):
+        return sum(_of_result(nested, key) for nested in value)
+    if isinstance(value, Mapping):
+        if value.get("type") in _FILES:
+            return _of_file(value)
+        return sum(_of_result(nested, key) for key, nested in value.items())
+    return len(value.encode()) if isinstance(value, str) and key not in _OF_TEXT else 0
 
 
 def _bytes(value: Any) -> int:

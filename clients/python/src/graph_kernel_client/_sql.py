@@ -11,6 +11,11 @@ def operator(name: str) -> str:
 EQ = operator("=")
 
 
+def small(column: str) -> str:
+    """A role in small letters, whatever the language of the database makes of them."""
+    return f'pg_catalog.lower({column}::pg_catalog.text COLLATE pg_catalog."C")'
+
+
 # Whether the role `r` is the current one, or the one that logged in, whose rights code can take again.
 IS_OWN_ROLE = f"(r.rolname {EQ} current_user OR r.rolname {EQ} session_user)"
 

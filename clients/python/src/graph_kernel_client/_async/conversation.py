@@ -15,7 +15,7 @@ from psycopg.types.json import Jsonb
 from .._messages import Part, call_forms, is_text_alone, not_a_message, parts, redacted_result, storable, tokens
 from .._policies import policy_text
 from .._rows import moment, with_payload
-from .._sql import EQ, operator
+from .._sql import EQ, operator, small
 from ..errors import GraphKernelError, PinLeftOut
 from ..types import (
     Document,
@@ -255,7 +255,7 @@ class Conversation(Client):
             turns, _ = await transaction.tables()
             if isinstance(goal, bool):
                 # Whatever is of no other role is read as the user's.
-                role = "pg_catalog.lower(role::pg_catalog.text)"
+                role = small("role")
                 is_users = f"NOT coalesce({role} {EQ} ANY ('{{{{assistant,system,tool}}}}'), false)"
                 rows = await transaction.fetch(
                     f"""SELECT id::pg_catalog.text AS id FROM {turns}
@@ -564,7 +564,7 @@ class Conversation(Client):
                                     ORDER BY p.created_at, p.id) AS follows
                   FROM {turns} AS t JOIN {edges} AS e ON e.child_turn_id {EQ} t.id
                  WHERE t.id {EQ} ANY (%(heads)s) AND e.parent_turn_id {EQ} ANY (%(calls)s)
-                   AND pg_catalog.lower(t.role::pg_catalog.text) {EQ} 'tool'""",
+                   AND {small("t.role")} {EQ} 'tool'""",
             {"heads": heads, "calls": calls},
         )
         results = {row["id"] for row in rows}
@@ -635,11 +635,11 @@ class Conversation(Client):
             f"""SELECT t.id
                   FROM {turns} AS t
                   JOIN {edges} AS e ON e.child_turn_id {EQ} t.id
-                 WHERE t.session_id {EQ} %(session)s AND pg_catalog.lower(t.role::pg_catalog.text) {EQ} 'tool'
+                 WHERE t.session_id {EQ} %(session)s AND {small("t.role")} {EQ} 'tool'
                    AND (e.parent_turn_id {EQ} %(turn)s
                         OR e.parent_turn_id {EQ} ANY (
                                SELECT parent_turn_id FROM {edges} WHERE child_turn_id {EQ} %(turn)s)
-                           AND (SELECT pg_catalog.lower(role::pg_catalog.text)
+                           AND (SELECT {small("role")}
                                   FROM {turns} WHERE id {EQ} %(turn)s) {EQ} 'tool')
                  GROUP BY t.id
                  ORDER BY t.id {EQ} %(turn)s, pg_catalog.min(t.created_at), t.id""",
@@ -659,7 +659,7 @@ class Conversation(Client):
                 SELECT a.place, (SELECT t.id FROM line AS l JOIN {turns} AS t ON t.id {EQ} l.id
                                   WHERE t.session_id {EQ} %(session)s
                                     AND t.payload {operator("@>")} ANY (a.forms)
-                                    AND coalesce(NOT pg_catalog.lower(t.role::pg_catalog.text) {EQ} 'tool', true)
+                                    AND coalesce(NOT {small("t.role")} {EQ} 'tool', true)
                                   ORDER BY t.created_at DESC, t.id LIMIT 1) AS id
                   FROM (SELECT place, pg_catalog.array_agg(form) AS forms
                           FROM pg_catalog.jsonb_array_elements(%(calls)s::pg_catalog.jsonb)
