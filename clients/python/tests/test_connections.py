@@ -18,6 +18,7 @@ from typing import Any
 import psycopg
 import pytest
 from conftest import ANCHOR, MISSING
+from psycopg.adapt import Loader
 from psycopg.rows import class_row, dict_row, scalar_row, tuple_row
 
 from graph_kernel_client import (
@@ -29,6 +30,7 @@ from graph_kernel_client import (
     aio,
     sync,
 )
+from graph_kernel_client._messages import Part
 
 
 def test_errors_have_sqlstate_and_word(connection: psycopg.Connection[Any]) -> None:
@@ -143,6 +145,31 @@ def test_another_encoding(connection: psycopg.Connection[Any], monkeypatch: pyte
             assert client.get_slice(ANCHOR)
         with psycopg.connect() as given, pytest.raises(ConfigurationError, match="not as UTF-8"):
             sync.SliceClient(given).get_slice(ANCHOR)
+
+
+class TextLoader(Loader):
+    def load(self, data: Any) -> str:
+        return bytes(data).decode()
+
+
+def test_what_the_application_reads_values_with(connection: psycopg.Connection[Any]) -> None:
+    """As Django's connections read JSON as text."""
+    with psycopg.connect(autocommit=True) as given:
+        for kind in ("uuid", "jsonb", "json", "numeric", "float8", "int8", "bool", "timestamptz"):
+            given.adapters.register_loader(kind, TextLoader)
+        conversation = Conversation(given, "loaders")
+        ids = conversation.append({"role": "user", "content": [{"type": "text", "text": "one"}]})
+        part = Part({"role": "user", "content": "two"}, [], turn_id=uuid.uuid4())
+        assert len(conversation.append_parts([part])) == 1
+        assert conversation.append_parts([part]) == []
+        first, _ = conversation.turns()
+        assert first.turn_id == ids[0] and first.payload == {
+            "role": "user",
+            "content": [{"type": "text", "text": "one"}],
+        }
+        assert isinstance(conversation.messages("openai"), dict)
+        conversation.clear()
+        assert given.execute("SELECT '{}'::jsonb").fetchone() == ("{}",)
 
 
 def test_pipeline(connection: psycopg.Connection[Any]) -> None:

@@ -191,10 +191,10 @@ def _beside(value: Any, calls: dict[str, int]) -> int:
         for nested in value:
             of_one: dict[str, int] = {}
             size += _beside(nested, of_one)
-            for id, of_call in of_one.items():
-                of_list[id] = of_list.get(id, 0) + of_call
-        for id, of_calls in of_list.items():
-            calls[id] = max(of_calls, calls.get(id, 0))
+            for call, of_call in of_one.items():
+                of_list[call] = of_list.get(call, 0) + of_call
+        for call, of_calls in of_list.items():
+            calls[call] = max(of_calls, calls.get(call, 0))
         return size
     if not isinstance(value, Mapping):
         return 0

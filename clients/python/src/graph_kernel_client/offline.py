@@ -64,7 +64,10 @@ def verify_proof(document: Document, proof: str, public_key: str) -> Verdict:
 def statement(proof: str) -> dict[str, Any]:
     """What a proof says, unchecked."""
     _, payload, _ = _envelope(proof)
-    value: dict[str, Any] = json.loads(payload)
+    try:
+        value: dict[str, Any] = json.loads(payload)
+    except RecursionError as error:
+        raise Malformed("the payload is nested too deep") from error
     return value
 
 

@@ -13,8 +13,9 @@ from weakref import WeakKeyDictionary
 
 import psycopg
 from psycopg import sql
+from psycopg.adapt import AdaptersMap
 from psycopg.pq import TransactionStatus
-from psycopg.rows import DictRow, TupleRow, dict_row, tuple_row
+from psycopg.rows import DictRow, Row, TupleRow, dict_row, tuple_row
 
 from .._sql import EQ, EXTENSION, IS_OWN_ROLE, escaped, operator, quoted, unescaped
 from ..config import connect_timeout, conninfo, timeout_milliseconds
@@ -37,6 +38,14 @@ _ATTEMPTS = 3
 
 Source = Union[str, psycopg.AsyncConnection[Any], Pool]
 Parameters = Union[Sequence[Any], Mapping[str, Any]]
+
+
+class _Cursor(psycopg.AsyncCursor[Row]):
+    """One that reads and writes values as psycopg does, whatever the application has registered on its connection."""
+
+    @property
+    def adapters(self) -> AdaptersMap:
+        return psycopg.adapters
 
 
 class Database:
@@ -210,12 +219,12 @@ class Database:
         idle = _is_idle(connection)
         async with connection.transaction():
             if idle and is_read_committed:
-                async with psycopg.AsyncCursor(connection) as cursor:
+                async with _Cursor(connection) as cursor:
                     await cursor.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED", prepare=False)
             before: dict[str, str | None] = {}
             if self._settings and not idle:
                 # The transaction is the application's, and goes on: its settings come back after the call.
-                async with psycopg.AsyncCursor(connection, row_factory=tuple_row) as cursor:
+                async with _Cursor(connection, row_factory=tuple_row) as cursor:
                     await cursor.execute(
                         "SELECT name, pg_catalog.current_setting(name, true)"
                         " FROM pg_catalog.unnest(%s::pg_catalog.text[]) AS asked (name)",
@@ -231,7 +240,7 @@ class Database:
         """Those without a value were not known before: the call has loaded the library."""
         values = [part for name, value in settings.items() if value is not None for part in (name, value)]
         unknown = [sql.Identifier(*name.split(".")) for name, value in settings.items() if value is None]
-        async with psycopg.AsyncCursor(connection) as cursor:
+        async with _Cursor(connection) as cursor:
             if values:
                 calls = ", ".join(["pg_catalog.set_config(%s, %s, true)"] * (len(values) // 2))
                 await cursor.execute(f"SELECT {calls}", values, prepare=False)
@@ -245,7 +254,7 @@ class Database:
         The name that was locked is known to have been the extension's where it was that before as well: nobody gives
         such a table, or its schema, another name.
         """
-        async with psycopg.AsyncCursor(connection, row_factory=tuple_row) as cursor:
+        async with _Cursor(connection, row_factory=tuple_row) as cursor:
             for _ in range(_ATTEMPTS):
                 before = self._held
                 try:
@@ -276,7 +285,7 @@ class Database:
     ) -> list[DictRow]:
         statement = await self._statement(connection, query)
         # Of the plain class, whatever the connection's own are and return.
-        async with psycopg.AsyncCursor(connection, row_factory=dict_row) as cursor:
+        async with _Cursor(connection, row_factory=dict_row) as cursor:
             await cursor.execute(statement, parameters, prepare=False)
             return await cursor.fetchall()
 
@@ -307,7 +316,7 @@ class Transaction:
     async def execute(self, query: str, parameters: Parameters = ()) -> int:
         """A statement without rows; how many it has changed."""
         statement = await self._database._statement(self.connection, query)
-        async with psycopg.AsyncCursor(self.connection) as cursor:
+        async with _Cursor(self.connection) as cursor:
             await cursor.execute(statement, parameters, prepare=False)
             return cursor.rowcount
 

@@ -13,8 +13,9 @@ from weakref import WeakKeyDictionary
 
 import psycopg
 from psycopg import sql
+from psycopg.adapt import AdaptersMap
 from psycopg.pq import TransactionStatus
-from psycopg.rows import DictRow, TupleRow, dict_row, tuple_row
+from psycopg.rows import DictRow, Row, TupleRow, dict_row, tuple_row
 
 from .._sql import EQ, EXTENSION, IS_OWN_ROLE, escaped, operator, quoted, unescaped
 from ..config import connect_timeout, conninfo, timeout_milliseconds
@@ -37,6 +38,14 @@ _ATTEMPTS = 3
 
 Source = Union[str, psycopg.Connection[Any], Pool]
 Parameters = Union[Sequence[Any], Mapping[str, Any]]
+
+
+class _Cursor(psycopg.Cursor[Row]):
+    """One that reads and writes values as psycopg does, whatever the application has registered on its connection."""
+
+    @property
+    def adapters(self) -> AdaptersMap:
+        return psycopg.adapters
 
 
 class Database:
@@ -206,12 +215,12 @@ class Database:
         idle = _is_idle(connection)
         with connection.transaction():
             if idle and is_read_committed:
-                with psycopg.Cursor(connection) as cursor:
+                with _Cursor(connection) as cursor:
                     cursor.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED", prepare=False)
             before: dict[str, str | None] = {}
             if self._settings and not idle:
                 # The transaction is the application's, and goes on: its settings come back after the call.
-                with psycopg.Cursor(connection, row_factory=tuple_row) as cursor:
+                with _Cursor(connection, row_factory=tuple_row) as cursor:
                     cursor.execute(
                         "SELECT name, pg_catalog.current_setting(name, true)"
                         " FROM pg_catalog.unnest(%s::pg_catalog.text[]) AS asked (name)",
@@ -227,7 +236,7 @@ class Database:
         """Those without a value were not known before: the call has loaded the library."""
         values = [part for name, value in settings.items() if value is not None for part in (name, value)]
         unknown = [sql.Identifier(*name.split(".")) for name, value in settings.items() if value is None]
-        with psycopg.Cursor(connection) as cursor:
+        with _Cursor(connection) as cursor:
             if values:
                 calls = ", ".join(["pg_catalog.set_config(%s, %s, true)"] * (len(values) // 2))
                 cursor.execute(f"SELECT {calls}", values, prepare=False)
@@ -241,7 +250,7 @@ class Database:
         The name that was locked is known to have been the extension's where it was that before as well: nobody gives
         such a table, or its schema, another name.
         """
-        with psycopg.Cursor(connection, row_factory=tuple_row) as cursor:
+        with _Cursor(connection, row_factory=tuple_row) as cursor:
             for _ in range(_ATTEMPTS):
                 before = self._held
                 try:
@@ -270,7 +279,7 @@ class Database:
     def _execute(self, connection: psycopg.Connection[Any], query: str, parameters: Parameters) -> list[DictRow]:
         statement = self._statement(connection, query)
         # Of the plain class, whatever the connection's own are and return.
-        with psycopg.Cursor(connection, row_factory=dict_row) as cursor:
+        with _Cursor(connection, row_factory=dict_row) as cursor:
             cursor.execute(statement, parameters, prepare=False)
             return cursor.fetchall()
 
@@ -301,7 +310,7 @@ class Transaction:
     def execute(self, query: str, parameters: Parameters = ()) -> int:
         """A statement without rows; how many it has changed."""
         statement = self._database._statement(self.connection, query)
-        with psycopg.Cursor(self.connection) as cursor:
+        with _Cursor(self.connection) as cursor:
             cursor.execute(statement, parameters, prepare=False)
             return cursor.rowcount
 

@@ -178,7 +178,7 @@ class GraphKernelSessionService(BaseSessionService):
             turns, _ = await transaction.tables()
             if await transaction.fetch(f"SELECT FROM {turns} WHERE id {EQ} %s", (part.turn_id,)):
                 raise AlreadyExistsError(f"Event {event.id} already exists.")
-            if rows[0]["updated"] > session.last_update_time:
+            if float(rows[0]["updated"]) > session.last_update_time:
                 raise StaleSessionError(f"Session {session.id} has events that this object of it has not.")
             # Before others can lock the row: they may append to this object too.
             session.last_update_time = await _update_states(
@@ -249,7 +249,8 @@ def _conversation(
     return Conversation(database, session, embed=embed, owner=joined(app_name, user_id))
 
 
-_UPDATED = "pg_catalog.date_part('epoch', updated_at) AS updated"
+# As text, which no setting of the session rounds.
+_UPDATED = """pg_catalog."extract"('epoch', updated_at)::pg_catalog.text AS updated"""
 
 
 async def _states(
@@ -279,7 +280,7 @@ def _sessions(app_name: str, rows: Sequence[Mapping[str, Any]]) -> list[Session]
                 **{State.APP_PREFIX + key: value for key, value in shared.get(None, {}).items()},
                 **{State.USER_PREFIX + key: value for key, value in shared.get(row["user_id"], {}).items()},
             },
-            last_update_time=row["updated"],
+            last_update_time=float(row["updated"]),
         )
         for row in rows
         if row["session_id"] is not None
@@ -315,8 +316,7 @@ async def _update_states(
                 RETURNING {_UPDATED}""",
             (*of, Jsonb(deltas[of]), timestamp),
         )
-    moment: float = updated[0]["updated"]
-    return moment
+    return float(updated[0]["updated"])
 
 
 def _payload(event: Event) -> dict[str, Any]:
