@@ -987,7 +987,7 @@ fn a_cancel_of_a_commit_leaves_no_setting() {
                             "params": {"requestId": 100}}));
         std::thread::sleep(Duration::from_secs(1));
         client.end();
-        // Where the commit takes two seconds more, as on a busy machine, its session is ended: the pool has another one.
+        // Where the commit takes two seconds more, as on a busy machine, the pool has another session.
         assert_eq!(pooler.settings(&database)[0][1..], before[0][1..], "{delay} ms");
     }
 }
