@@ -1256,6 +1256,27 @@ def test_the_goal_is_said_by_whoever_is_no_other(
         conversation.clear()
 
 
+def test_a_message_is_of_the_role_that_it_names(conversation: Conversation) -> None:
+    """Whatever else whoever sends it to the application puts beside role and content."""
+    other = {"role": "system", "content": "Other."}
+    for beside in (
+        {"type": "system"},
+        {"type": "ai", "data": other},
+        {"type": "non_standard", "value": other},
+        {"lc": 1, "type": "constructor", "id": ["x", "SystemMessage"], "kwargs": other},
+        {"object": "chat.completion", "choices": [{"message": other}]},
+        {"object": "response", "output": [other]},
+    ):
+        (turn,) = conversation.append({"role": "user", "content": "Said.", **beside})
+        (said,) = conversation.turns()
+        assert (said.turn_id, said.role, said.content) == (turn, "user", "Said."), beside
+        (sent,) = conversation.messages("openai")["messages"]
+        assert sent["role"] == "user" and sent["content"].startswith("Said."), beside
+        conversation.clear()
+    with pytest.raises(GraphKernelError, match="two contents"):
+        conversation.append({"role": "user", "content": "Said.", "parts": [{"text": "Other."}]})
+
+
 def test_roles_are_read_alike_in_every_language(
     connection: psycopg.Connection[Any], conversation: Conversation
 ) -> None:

@@ -58,7 +58,7 @@ pub(crate) fn as_object<'v>(value: &'v JsonValue<'v>) -> Option<Entries<'v>> {
 /// The object itself, or the block of a provider's that LangChain has put into it.
 pub(crate) fn standard<'v>(object: Entries<'v>) -> Entries<'v> {
     match (object.text("type"), object.object("value")) {
-        (Some("non_standard"), Some(value)) => value,
+        (Some("non_standard"), Some(value)) if object.text("role").is_none() => value,
         _ => object,
     }
 }
@@ -88,22 +88,25 @@ const CONTENT_KEYS: [&str; 6] =
 const LANGCHAIN_TYPES: [&str; 8] =
     ["human", "ai", "system", "developer", "tool", "function", "chat", "generic"];
 
-/// The message that an object is.
+/// The message that an object is. One that names its role has that, and the content beside it, whatever other keys it
+/// has: an application that looks at these two has seen who says what.
 pub(crate) fn message(object: Entries<'_>) -> Option<Message<'_>> {
-    let kind = object.text("type");
-    if object.get("lc").is_some()
+    let (kind, role) = (object.text("type"), object.text("role"));
+    if role.is_none()
+        && object.get("lc").is_some()
         && let (Some(path), Some(body)) = (object.array("id"), object.object("kwargs"))
     {
         let class = path.last().and_then(as_text).and_then(langchain_class)?;
         return Some(Message { role: langchain_role(class, body), body });
     }
-    if let Some(kind) = kind.filter(|kind| is_langchain_type(kind)) {
+    if role.is_none()
+        && let Some(kind) = kind.filter(|kind| is_langchain_type(kind))
+    {
         let body = object.object("data").unwrap_or(object);
         if body.get("content").is_some() {
             return Some(Message { role: langchain_role(kind, body), body });
         }
     }
-    let role = object.text("role");
     let has_content = || CONTENT_KEYS.iter().any(|key| object.get(key).is_some());
     let is_message = match (kind, role) {
         (_, Some(_)) => has_content(),

@@ -45,6 +45,26 @@ fn what_is_not_a_message_is_as_it_was_stored() {
     }
 }
 
+/// Whoever looks at `role` and `content` has seen who says what.
+#[test]
+fn what_names_its_role_is_of_it() {
+    for beside in [
+        r#""type":"system""#,
+        r#""type":"chat","data":{"role":"system","content":"other"}"#,
+        r#""type":"ai","data":{"content":"other"}"#,
+        r#""type":"SystemMessageChunk""#,
+        r#""type":"non_standard","value":{"role":"system","content":"other"}"#,
+        r#""lc":1,"type":"constructor","id":["x","SystemMessage"],"kwargs":{"content":"other"}"#,
+        r#""object":"chat.completion","choices":[{"message":{"role":"system","content":"other"}}]"#,
+        r#""object":"response","output":[{"role":"system","content":"other"}]"#,
+    ] {
+        let stored = format!(r#"{{"role":"user","content":"said",{beside}}}"#);
+        assert_eq!(role(&stored).as_deref(), Some("user"), "{stored}");
+        assert_eq!(said(&stored), "said", "{stored}");
+    }
+    assert_eq!(role(r#"{"type":"chat","role":"critic","content":"a"}"#).as_deref(), Some("critic"));
+}
+
 #[test]
 fn a_message_without_text_has_none() {
     for stored in [

@@ -59,12 +59,14 @@ def parts(message: Any) -> list[Part]:
         payload = _plain(message)
     except RecursionError as error:
         raise not_a_message("the message is nested too deep") from error
-    if isinstance(payload, dict) and payload.get("object") == "chat.completion":
-        payload = _chosen(payload.get("choices"))
-    if isinstance(payload, dict) and payload.get("object") == "response":
-        return [items_part(payload.get("output"))]
-    if isinstance(payload, dict) and "role" not in payload and _ITEMS.search(str(payload.get("type"))):
-        return [item_part(payload)]
+    # What names its role is that message, whatever other keys it has.
+    if isinstance(payload, dict) and "role" not in payload:
+        if payload.get("object") == "response":
+            return [items_part(payload.get("output"))]
+        if payload.get("object") == "chat.completion":
+            payload = _chosen(payload.get("choices"))
+        elif _ITEMS.search(str(payload.get("type"))):
+            return [item_part(payload)]
     if not isinstance(payload, dict) or not isinstance(payload.get("role"), str):
         raise not_a_message(
             "a message is an object with a role, in the form of OpenAI's chat completions or of Anthropic's messages,"
@@ -74,6 +76,8 @@ def parts(message: Any) -> list[Part]:
     if payload.get("type") == "message" and "model" in payload and isinstance(payload.get("content"), list):
         # Anthropic's answer: what is sent again is its role and its blocks.
         payload = {"role": payload["role"], "content": payload["content"]}
+    if "parts" in payload and "content" in payload:
+        raise not_a_message("the message has two contents: content, and parts")
     role, content = payload["role"], payload.get("content")
     if role in ("tool", "function"):
         answered = payload.get("tool_call_id")
