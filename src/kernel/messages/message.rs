@@ -92,26 +92,24 @@ const LANGCHAIN_TYPES: [&str; 8] =
 /// has: an application that looks at these two has seen who says what.
 pub(crate) fn message(object: Entries<'_>) -> Option<Message<'_>> {
     let (kind, role) = (object.text("type"), object.text("role"));
-    if role.is_none()
-        && object.get("lc").is_some()
+    if role.is_some() && CONTENT_KEYS.iter().any(|key| object.get(key).is_some()) {
+        return Some(Message { role, body: object });
+    }
+    if object.get("lc").is_some()
         && let (Some(path), Some(body)) = (object.array("id"), object.object("kwargs"))
     {
         let class = path.last().and_then(as_text).and_then(langchain_class)?;
-        return Some(Message { role: langchain_role(class, body), body });
+        return Some(Message { role: role.or(langchain_role(class, body)), body });
     }
-    if role.is_none()
-        && let Some(kind) = kind.filter(|kind| is_langchain_type(kind))
-    {
+    if let Some(kind) = kind.filter(|kind| is_langchain_type(kind)) {
         let body = object.object("data").unwrap_or(object);
         if body.get("content").is_some() {
-            return Some(Message { role: langchain_role(kind, body), body });
+            return Some(Message { role: role.or(langchain_role(kind, body)), body });
         }
     }
-    let has_content = || CONTENT_KEYS.iter().any(|key| object.get(key).is_some());
     let is_message = match (kind, role) {
-        (_, Some(_)) => has_content(),
-        (Some("message"), None) => object.get("content").is_some(),
-        (Some(_), None) => false,
+        (_, Some(_)) => false,
+        (Some(kind), None) => kind == "message" && object.get("content").is_some(),
         (None, None) => object
             .array("parts")
             .is_some_and(|parts| parts.iter().all(|part| as_object(part).is_some())),

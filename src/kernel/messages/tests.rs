@@ -63,6 +63,9 @@ fn what_names_its_role_is_of_it() {
         assert_eq!(said(&stored), "said", "{stored}");
     }
     assert_eq!(role(r#"{"type":"chat","role":"critic","content":"a"}"#).as_deref(), Some("critic"));
+    let without_content = r#"{"role":"user","type":"system","data":{"content":"said"}}"#;
+    assert_eq!(role(without_content).as_deref(), Some("user"));
+    assert_eq!(said(without_content), "said");
 }
 
 #[test]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -76,7 +77,7 @@ def parts(message: Any) -> list[Part]:
     if payload.get("type") == "message" and "model" in payload and isinstance(payload.get("content"), list):
         # Anthropic's answer: what is sent again is its role and its blocks.
         payload = {"role": payload["role"], "content": payload["content"]}
-    if "parts" in payload and "content" in payload:
+    if payload.get("parts") is not None and payload.get("content") is not None:
         raise not_a_message("the message has two contents: content, and parts")
     role, content = payload["role"], payload.get("content")
     if role in ("tool", "function"):
@@ -176,7 +177,8 @@ _FILES = ("image", "image_url", "input_image", "document", "file", "input_file",
 _FILE_TOKENS = 1600  # about what providers count for a picture of full size
 _NAMES = ("name", "tool_name")
 _ARGUMENTS = ("arguments", "args", "input", "tool_kwargs")
-_OF_TEXT = ("type", "text", "content", "output")
+_OF_TEXT = ("type", "text", "content", "output", "stdout", "stderr")
+_OF_FILES = ("data", "file_data", "image_url")
 _IDS = ("call_id", "tool_call_id", "tool_use_id", "id")
 
 
@@ -237,7 +239,9 @@ def _of_result(value: Any, key: str = "") -> int:
         if value.get("type") in _FILES:
             return _of_file(value)
         return sum(_of_result(nested, key) for key, nested in value.items())
-    return len(value.encode()) if isinstance(value, str) and key not in _OF_TEXT else 0
+    if not isinstance(value, str) or key in _OF_TEXT:
+        return 0
+    return min(len(value.encode()), 4 * _FILE_TOKENS if key in _OF_FILES else sys.maxsize)
 
 
 def _bytes(value: Any) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+import warnings
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
@@ -128,8 +129,11 @@ class GraphKernelSessionService(BaseSessionService):
                 },
             )
         (session,) = sessions
-        events = (_read(Event, loaded(row["payload"])) for row in reversed(rows))
+        events = [_read(Event, loaded(row["payload"])) for row in reversed(rows)]
         session.events = [event for event in events if event is not None]
+        if len(session.events) < len(events):
+            left_out = len(events) - len(session.events)
+            warnings.warn(f"session {session_id} has {left_out} turns that are no events of this ADK", stacklevel=2)
         return session
 
     async def list_sessions(self, *, app_name: str, user_id: str | None = None) -> ListSessionsResponse:
