@@ -26,11 +26,11 @@ CREATE FUNCTION graph_kernel.roles_advice(graph text) RETURNS text
     LANGUAGE c STABLE STRICT PARALLEL RESTRICTED COST 1000000 SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION graph_kernel.roles_advice(text) IS
     'how to say what names of roles mean that a bound graph has and that are not known';
-CREATE FUNCTION graph_kernel.turns_in_cycles(graph text) RETURNS bigint
+CREATE FUNCTION graph_kernel.turns_in_cycles(graph text) RETURNS TABLE (turn_id uuid)
     AS 'MODULE_PATHNAME', 'turns_in_cycles_wrapper'
     LANGUAGE c STABLE STRICT PARALLEL RESTRICTED COST 1000000 SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION graph_kernel.turns_in_cycles(text) IS
-    'how many turns of a bound graph lie on or between cycles; NULL when it is too large';
+    'the turns of a bound graph that lie on or between cycles; an error where it is too large';
 CREATE FUNCTION graph_kernel.evaluate(graph text, place text) RETURNS void
     AS 'MODULE_PATHNAME', 'evaluate_wrapper'
     LANGUAGE c STABLE STRICT PARALLEL RESTRICTED COST 1000000 SET search_path = pg_catalog, pg_temp;
@@ -158,12 +158,21 @@ BEGIN
             whole_key := (
                 SELECT CASE WHEN count(*) > 1 AND bool_or(a.attname = described #>> '{turns,columns,id}')
                              AND bool_and(a.atttypid = ANY ('{text,varchar,bpchar,uuid,int2,int4,int8}'::regtype[]))
-                       THEN string_agg(format('(%I)::text', a.attname), ', ''/'', ' ORDER BY k.position) END
-                FROM pg_index AS i
-                JOIN pg_class AS r ON r.oid = i.indrelid AND r.relkind = 'r'
-                CROSS JOIN LATERAL unnest(i.indkey::int2[]) WITH ORDINALITY AS k (attnum, position)
-                JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = k.attnum
-                WHERE i.indrelid = turns AND i.indisprimary AND k.position <= i.indnkeyatts);
+                       THEN string_agg(format(CASE WHEN a.has_slash_before_another
+                                                   THEN 'graph_turn_id((%I)::text)::text' ELSE '(%I)::text' END,
+                                              a.attname), ', ''/'', ' ORDER BY a.position) END
+                FROM (SELECT a.attname, a.atttypid, k.position,
+                             -- Of two texts, each may have the slash that divides them.
+                             coalesce(lead(a.attnum) OVER (
+                                 PARTITION BY a.atttypid = ANY ('{text,varchar,bpchar}'::regtype[])
+                                 ORDER BY k.position) IS NOT NULL
+                                 AND a.atttypid = ANY ('{text,varchar,bpchar}'::regtype[]), false)
+                                 AS has_slash_before_another
+                      FROM pg_index AS i
+                      JOIN pg_class AS r ON r.oid = i.indrelid AND r.relkind = 'r'
+                      CROSS JOIN LATERAL unnest(i.indkey::int2[]) WITH ORDINALITY AS k (attnum, position)
+                      JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = k.attnum
+                      WHERE i.indrelid = turns AND i.indisprimary AND k.position <= i.indnkeyatts) AS a);
             RAISE EXCEPTION 'table % has no unique index on column "%"', turns,
                 described #>> '{turns,columns,id}'
                 USING ERRCODE = 'invalid_table_definition', DETAIL = 'GRAPH_TABLES', HINT = coalesce(

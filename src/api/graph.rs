@@ -1,10 +1,10 @@
-use pgrx::pg_sys;
 use pgrx::prelude::*;
+use pgrx::{Uuid, pg_sys};
 
 use crate::pg::error::OrRaise;
 use crate::pg::sql::call::FunctionCall;
 use crate::pg::sql::rows::MaterializedRows as TableIterator;
-use crate::pg::sql::types::{JsonbText, Text};
+use crate::pg::sql::types::{JsonbText, Text, to_sql_uuid};
 use crate::pg::text::TextArg;
 use crate::service::{check, tables};
 
@@ -81,6 +81,7 @@ fn roles_advice(graph: TextArg) -> Option<Text> {
 }
 
 #[pg_extern(sql = false)]
-fn turns_in_cycles(graph: TextArg) -> Option<i64> {
-    check::turns_in_cycles(&graph).or_raise()
+fn turns_in_cycles(graph: TextArg) -> TableIterator<'static, (name!(turn_id, Uuid),)> {
+    let turns = check::turns_in_cycles(&graph).or_raise();
+    TableIterator::new(move |put| turns.into_iter().for_each(|turn| put((to_sql_uuid(turn),))))
 }

@@ -2,7 +2,9 @@
 
 use std::ops::ControlFlow;
 
-use kernel::graph::cycles::EdgeList;
+use kernel::graph::cycles::{EdgeList, MAX_EDGES, MAX_TURNS};
+use kernel::graph::turn::TurnId;
+use pgrx::PgSqlErrorCode;
 
 use crate::pg::access::store::all_edges;
 use crate::pg::error::SqlError;
@@ -38,11 +40,11 @@ pub fn raising_row(binding: &str, place: &str) -> Result<Option<(String, String)
     Ok(Graph::named(binding)?.raising_row(place))
 }
 
-/// How many turns are in cycles; `None` where the graph has too many edges to check.
+/// The turns in cycles, by id.
 ///
 /// # Errors
-/// As [`Graph::named`] and [`Graph::check_settled`].
-pub fn turns_in_cycles(binding: &str) -> Result<Option<i64>, SqlError> {
+/// As [`Graph::named`] and [`Graph::check_settled`], and 54000 where the graph has too many edges to check.
+pub fn turns_in_cycles(binding: &str) -> Result<Vec<TurnId>, SqlError> {
     let graph = Graph::named(binding)?;
     let mut edges = EdgeList::default();
     let mut complete = true;
@@ -51,6 +53,12 @@ pub fn turns_in_cycles(binding: &str) -> Result<Option<i64>, SqlError> {
         if complete { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
     graph.check_settled()?;
-    let count = complete.then(|| edges.turns_in_cycles(&check_interrupts));
-    Ok(count.map(|count| count as i64))
+    if complete {
+        Ok(edges.turns_in_cycles(&check_interrupts))
+    } else {
+        let message = format!(
+            "the graph has more than {MAX_EDGES} edges, or {MAX_TURNS} turns at their ends"
+        );
+        Err(SqlError::new(PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED, message))
+    }
 }

@@ -45,16 +45,21 @@ impl EdgeList {
         Some(next as u32)
     }
 
-    /// How many turns lie on a cycle or on a path between two cycles. A self-loop is a cycle. 0 means that the graph is
-    /// acyclic. Linear in the edges; `check_interrupts` is called often.
+    /// The turns that lie on a cycle or on a path between two cycles, by id. A self-loop is a cycle. None means that the
+    /// graph is acyclic. Linear in the edges; `check_interrupts` is called often.
     #[must_use]
-    pub fn turns_in_cycles(self, check_interrupts: &dyn Fn()) -> usize {
+    pub fn turns_in_cycles(mut self, check_interrupts: &dyn Fn()) -> Vec<TurnId> {
         let interrupts = Interrupts::new(check_interrupts);
+        self.edges.shrink_to_fit();
         let turns = self.numbers.len();
-        drop(self.numbers);
         let below = peel(&self.edges, turns, &interrupts, |&(parent, child)| (parent, child));
         let above = peel(&self.edges, turns, &interrupts, |&(parent, child)| (child, parent));
-        below.iter().zip(&above).filter(|(a, b)| **a && **b).count()
+        drop(self.edges);
+        let stays = |number: u32| below[number as usize] && above[number as usize];
+        let found = self.numbers.into_iter().filter(|(_, number)| stays(*number));
+        let mut found: Vec<TurnId> = found.map(|(id, _)| id).collect();
+        found.sort_unstable();
+        found
     }
 }
 
@@ -123,15 +128,19 @@ mod tests {
         list
     }
 
-    #[test]
-    fn a_dag_has_none() {
-        assert_eq!(graph(&[(1, 2), (1, 3), (2, 4), (3, 4)]).turns_in_cycles(&|| {}), 0);
-        assert_eq!(graph(&[]).turns_in_cycles(&|| {}), 0);
+    fn found(edges: &[(u128, u128)]) -> Vec<u128> {
+        graph(edges).turns_in_cycles(&|| {}).iter().map(TurnId::as_u128).collect()
     }
 
     #[test]
-    fn cycles_and_self_loops_count_without_their_tails() {
-        assert_eq!(graph(&[(1, 2), (2, 3), (3, 2), (3, 4)]).turns_in_cycles(&|| {}), 2);
-        assert_eq!(graph(&[(1, 1), (1, 2)]).turns_in_cycles(&|| {}), 1);
+    fn a_dag_has_none() {
+        assert_eq!(found(&[(1, 2), (1, 3), (2, 4), (3, 4)]), []);
+        assert_eq!(found(&[]), []);
+    }
+
+    #[test]
+    fn cycles_and_self_loops_are_found_without_their_tails() {
+        assert_eq!(found(&[(1, 2), (2, 3), (3, 2), (3, 4)]), [2, 3]);
+        assert_eq!(found(&[(1, 1), (1, 2)]), [1]);
     }
 }

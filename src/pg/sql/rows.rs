@@ -146,6 +146,7 @@ macro_rules! columns {
     };
 }
 
+columns! { A }
 columns! { A B }
 columns! { A B C }
 columns! { A B C D }

@@ -316,6 +316,12 @@ CREATE TABLE typed.spread (thread text, "Seq" bigint, PRIMARY KEY (thread, "Seq"
 SELECT relation, id, code, hint FROM (VALUES ('lines', 'thread'), ('lines', 'Seq'), ('numbered', 'thread'), ('numbered', 'Seq'), ('timed', 'thread'), ('spread', 'thread')) AS v (relation, id),
     test_error(format('SELECT graph_kernel.bind_tables(%L, NULL, %L, %L)', 'typed.' || relation, jsonb_build_object('turns', jsonb_build_object('id', id,
         'follows', '{"session": "thread", "order": ["Seq"], "edge_type": "reply"}'::jsonb)), relation));
+-- Of two texts each may have the slash between them.
+CREATE TABLE typed.tenants (tenant text, n int, id varchar, PRIMARY KEY (tenant, n, id));
+CREATE TABLE typed.owned (id uuid, tenant text, place text, PRIMARY KEY (tenant, id, place));
+SELECT relation, hint FROM unnest('{tenants,owned}'::text[]) AS relation,
+    test_error(format('SELECT graph_kernel.bind_tables(%L, NULL, %L, %L)', 'typed.' || relation, '{"turns": {"id": "id",
+        "follows": {"session": "tenant", "order": ["id"], "edge_type": "reply"}}}', relation));
 INSERT INTO typed.lines VALUES ('a', 1), ('a', 2), ('b', 1);
 SELECT regexp_replace(substring(hint FROM 'SELECT .*?;'), ';$', ' IS NOT NULL AS bound;') AS command
 FROM test_error($$SELECT graph_kernel.bind_tables('typed.lines', NULL, '{"turns": {"id": "thread", "role": null,

@@ -340,22 +340,28 @@ fn whole_key(table: &Table, column: &relation::TableColumn) -> Option<String> {
     if !is_part || btree_indexes(table.oid).iter().any(is_alone) {
         return None;
     }
-    let parts = key.iter().map(|number| {
-        let part = table.columns.iter().find(|part| part.number == *number)?;
-        let has_one_text = matches!(
-            part.type_oid,
-            pg_sys::TEXTOID
-                | pg_sys::VARCHAROID
-                | pg_sys::BPCHAROID
-                | pg_sys::UUIDOID
-                | pg_sys::INT2OID
-                | pg_sys::INT4OID
-                | pg_sys::INT8OID
-        );
-        has_one_text.then(|| format!("({})::text", names::quote_as_needed(&part.name)))
+    let parts = key.iter().map(|number| table.columns.iter().find(|part| part.number == *number));
+    let parts: Vec<&relation::TableColumn> = parts.collect::<Option<_>>()?;
+    let is_text = |part: &relation::TableColumn| {
+        matches!(part.type_oid, pg_sys::TEXTOID | pg_sys::VARCHAROID | pg_sys::BPCHAROID)
+    };
+    let has_one_text = |part: &relation::TableColumn| {
+        let others = [pg_sys::UUIDOID, pg_sys::INT2OID, pg_sys::INT4OID, pg_sys::INT8OID];
+        is_text(part) || others.contains(&part.type_oid)
+    };
+    if !parts.iter().all(|part| has_one_text(part)) {
+        return None;
+    }
+    let last_text = parts.iter().rposition(|part| is_text(part));
+    let texts = parts.iter().enumerate().map(|(place, part)| {
+        let text = format!("({})::text", names::quote_as_needed(&part.name));
+        // Of two texts, each may have the slash that divides them.
+        match is_text(part) && Some(place) != last_text {
+            true => format!("graph_turn_id({text})::text"),
+            false => text,
+        }
     });
-    let parts: Vec<String> = parts.collect::<Option<_>>()?;
-    Some(format!("graph_turn_id({})", parts.join(", '/', ")))
+    Some(format!("graph_turn_id({})", texts.collect::<Vec<_>>().join(", '/', ")))
 }
 
 /// What a mapping as it was given has in the place of a column's name where it looks like an expression.
