@@ -45,8 +45,8 @@ impl EdgeList {
         Some(next as u32)
     }
 
-    /// The turns that lie on a cycle or on a path between two cycles, by id. A self-loop is a cycle. Linear in the edges;
-    /// `check_interrupts` is called often.
+    /// The turns that lie on a cycle or on a path between two cycles, by id. A self-loop is a cycle. Linear in the
+    /// edges; `check_interrupts` is called often.
     #[must_use]
     pub fn turns_in_cycles(mut self, check_interrupts: &dyn Fn()) -> Vec<TurnId> {
         let interrupts = Interrupts::new(check_interrupts);
