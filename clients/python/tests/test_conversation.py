@@ -1277,6 +1277,38 @@ def test_a_message_is_of_the_role_that_it_names(conversation: Conversation) -> N
         conversation.append({"role": "user", "content": "Said.", "parts": [{"text": "Other."}]})
 
 
+def test_a_branch_stays_one_when_its_turns_are_removed(conversation: Conversation) -> None:
+    def said(of: Conversation) -> list[str | None]:
+        return [turn.content for turn in of.turns()]
+
+    conversation.append(user("root"))
+    for begins_with_two in (False, True):
+        for goes_on_before in (False, True):
+            branch = conversation.branch()
+            (first,) = branch.append(user("first"))
+            if begins_with_two:
+                branch.append(user("second"))
+            before = said(conversation)
+            if goes_on_before:
+                conversation.append(user("main"))
+                before.append("main")
+            branch.remove([first])
+            branch.append(user("aside"))
+            assert "aside" in said(branch) and "main" not in said(branch)[-2:]
+            assert said(conversation) == before
+            conversation.append(user("more"))
+            assert said(conversation) == [*before, "more"]
+            conversation.clear()
+            conversation.append(user("root"))
+    # Whatever takes the turns away.
+    branch = conversation.branch()
+    branch.append(user("first"))
+    assert branch.pop(lambda turn: (turn.content, None)) == "first"
+    branch.append(user("aside"))
+    conversation.append(user("main"))
+    assert said(conversation) == ["root", "main"] and said(branch) == ["root", "aside"]
+
+
 def test_roles_are_read_alike_in_every_language(
     connection: psycopg.Connection[Any], conversation: Conversation
 ) -> None:

@@ -360,8 +360,8 @@ class Conversation(Client):
             )
             for missing in given - {row["id"] for row in rows}:
                 raise self._not_a_turn(missing)
-            heads = self._remove(transaction, given)
-        self._heads = heads
+            place = self._remove(transaction, given)
+        self._heads, self._edge_type = place
 
     def clear(self, *, before: InTransaction | None = None) -> None:
         """Deletes all turns of this session, as `remove` does those that it is given.
@@ -371,8 +371,8 @@ class Conversation(Client):
         with self.database.transaction() as transaction:
             if before is not None:
                 before(transaction)
-            self._remove(transaction, None)
-        self._heads = None
+            place = self._remove(transaction, None)
+        self._heads, self._edge_type = place
 
     def pop(self, split: Callable[[PromptTurn], tuple[Any, Part | None]]) -> Any:
         """Takes the last of what the latest turn says, and returns it; None where there is no turn: for adapters.
@@ -409,11 +409,12 @@ class Conversation(Client):
                 {"content": seen.content, "payload": seen.payload}
             ]:
                 return False
+            place: tuple[list[uuid.UUID] | None, str] = (heads, self._edge_type)
             if row is None:
-                heads = self._remove(transaction, {turn}) or []
+                place = self._remove(transaction, {turn})
             else:
                 self._store_again(transaction, turns, turn, row)
-        self._heads = heads or None
+        self._heads, self._edge_type = place
         return True
 
     def replace(self, parts: Sequence[Part]) -> list[str]:
@@ -424,8 +425,9 @@ class Conversation(Client):
 
         return self._append(parts, before=remove_all)
 
-    def _remove(self, transaction: Transaction, turn_ids: set[uuid.UUID] | None) -> list[uuid.UUID] | None:
-        """Deletes these turns of the session, or all, and returns where the conversation stands then."""
+    def _remove(self, transaction: Transaction, turn_ids: set[uuid.UUID] | None) -> tuple[list[uuid.UUID] | None, str]:
+        """Deletes these turns of the session, or all, and returns where the conversation stands then, and the type of
+        the edge to what is appended there."""
         turns, edges = transaction.tables()
         transaction.lock(turns, self.session_id)
         parameters = {
@@ -437,14 +439,16 @@ class Conversation(Client):
                         WHERE session_id {EQ} %(session)s
                           AND (%(turns)s::pg_catalog.uuid[] IS NULL OR id {EQ} ANY (%(turns)s::pg_catalog.uuid[])))"""
         heads = transaction.fetch(
-            f"""WITH RECURSIVE line (id) AS (
-                    SELECT head FROM pg_catalog.unnest(%(heads)s::pg_catalog.uuid[]) AS head
+            f"""WITH RECURSIVE line (id, is_branch) AS (
+                    SELECT head, false FROM pg_catalog.unnest(%(heads)s::pg_catalog.uuid[]) AS head
                     UNION
-                    SELECT e.parent_turn_id
+                    SELECT e.parent_turn_id, l.is_branch OR e.edge_type {EQ} 'branch'
                       FROM line AS l JOIN {edges} AS e ON e.child_turn_id {EQ} l.id
                      WHERE l.id {EQ} ANY {removed})
-                SELECT t.id FROM line AS l JOIN {turns} AS t ON t.id {EQ} l.id
-                 WHERE NOT t.id {EQ} ANY {removed} ORDER BY t.created_at, t.id""",
+                SELECT t.id, pg_catalog.bool_or(l.is_branch) AS is_branch
+                  FROM line AS l JOIN {turns} AS t ON t.id {EQ} l.id
+                 WHERE NOT t.id {EQ} ANY {removed}
+                 GROUP BY t.id, t.created_at ORDER BY t.created_at, t.id""",
             parameters,
         )
         transaction.execute(
@@ -454,7 +458,8 @@ class Conversation(Client):
                      WHERE c.session_id {EQ} %(session)s AND NOT c.id {EQ} ANY {removed}
                        AND e.parent_turn_id {EQ} ANY {removed}
                     UNION
-                    SELECT l.child, e.parent_turn_id, l.edge_type
+                    SELECT l.child, e.parent_turn_id,
+                           CASE WHEN e.edge_type {EQ} 'branch' THEN e.edge_type ELSE l.edge_type END
                       FROM line AS l JOIN {edges} AS e ON e.child_turn_id {EQ} l.parent
                      WHERE l.parent {EQ} ANY {removed})
                 INSERT INTO {edges} (parent_turn_id, child_turn_id, edge_type)
@@ -471,8 +476,11 @@ class Conversation(Client):
             transaction.execute(f"DELETE FROM {edges} WHERE {edge}", parameters)
         transaction.execute(f"DELETE FROM {turns} WHERE id {EQ} ANY {removed}", parameters)
         left = [row["id"] for row in heads]
-        # Of results that stood side by side those that stay; else what they followed.
-        return [head for head in self._heads or [] if head in left] or left or None
+        # Of results that stood side by side those that stay; else what they followed. A branch stays one.
+        stays = [head for head in self._heads or [] if head in left]
+        if stays or not left:
+            return stays or None, self._edge_type if stays else "reply"
+        return left, "branch" if any(row["is_branch"] for row in heads) else self._edge_type
 
     def redact(self, turn_id: TurnId, text: str = "[redacted]") -> None:
         """Replaces what a turn of this session says, for good, in its text, payload and embedding.
