@@ -1309,6 +1309,89 @@ def test_a_branch_stays_one_when_its_turns_are_removed(conversation: Conversatio
     assert said(conversation) == ["root", "main"] and said(branch) == ["root", "aside"]
 
 
+def contents(of: Conversation) -> list[str | None]:
+    return [turn.content for turn in of.turns()]
+
+
+def test_two_lines_from_the_beginning(connection: psycopg.Connection[Any]) -> None:
+    """Neither sees what the other says, also where nothing stands before them."""
+    main = Conversation(connection)
+    branch = main.branch()
+    branch.append(user("aside"))
+    assert contents(main) == []
+    main.append(user("main"))
+    assert contents(main) == ["main"] and contents(branch) == ["aside"]
+    main.clear()
+
+    (only,) = main.append(user("only"))
+    branch = main.branch()
+    branch.append(user("aside"))
+    main.remove([only])
+    assert contents(main) == [] and contents(branch) == ["aside"]
+    main.append(user("main"))
+    assert contents(main) == ["main"] and contents(branch) == ["aside"]
+    main.clear()
+
+    (only,) = main.append(user("only"))
+    branch = main.branch()
+    (aside,) = branch.append(user("aside"))
+    main.append(user("main"))
+    branch.remove([only, aside])
+    assert contents(branch) == [] and contents(main) == ["main"]
+    # Of one line, what others have appended is followed.
+    (last,) = main.append(user("last"))
+    other = Conversation(connection, main.session_id)
+    other.append(user("of another"))
+    main.remove([last])
+    assert contents(main) == ["main", "of another"]
+    main.remove([turn.turn_id for turn in main.turns()])
+    other.append(user("begun anew"))
+    assert contents(main) == ["begun anew"]
+
+
+def test_a_branch_of_which_a_turn_is_gone_goes_back(connection: psycopg.Connection[Any]) -> None:
+    with psycopg.connect() as application:
+        main = Conversation(connection)
+        root = main.append(user("root"))[0]
+        application.commit()
+        branch = Conversation(application, main.session_id).branch(root)
+        main.append(user("main"))
+        application.execute("SELECT")
+        branch.append(user("lost"))
+        application.rollback()
+        assert contents(branch) == ["root"]
+        branch.append(user("kept"))
+        application.commit()
+        application.execute("SELECT")
+        branch.append(user("lost"))
+        branch.append(user("lost as well"))
+        application.rollback()
+        branch.append(user("aside"))
+        application.commit()
+        assert contents(branch) == ["root", "kept", "aside"] and contents(main) == ["root", "main"]
+        # What another object removes is gone as well.
+        Conversation(connection, main.session_id).remove([branch.turns()[-1].turn_id, branch.turns()[-2].turn_id])
+        branch.append(user("again"))
+        application.commit()
+        assert contents(branch) == ["root", "again"] and contents(main) == ["root", "main"]
+        main.clear()
+
+
+def test_the_goal_is_that_of_the_line(connection: psycopg.Connection[Any]) -> None:
+    main = Conversation(connection)
+    main.append({"role": "system", "content": "Be brief."})
+    branch = main.branch()
+    branch.append({"role": "system", "content": "Instructions of the branch."})
+    branch.append(user("Its question."))
+    main.append(user("The question."))
+    main.append({"role": "assistant", "content": "The answer."})
+    sent = main.messages("plain", goal=True)["messages"]
+    assert "branch" not in str(sent) and "Its" not in str(sent) and "The question." in str(sent)
+    sent = branch.messages("plain", goal=True)["messages"]
+    assert "Its question." in str(sent) and "The question." not in str(sent)
+    main.clear()
+
+
 def test_roles_are_read_alike_in_every_language(
     connection: psycopg.Connection[Any], conversation: Conversation
 ) -> None:

@@ -35,6 +35,7 @@ from .embedding import Embed, embedded, embedded_if_any
 _ROLES = ("user", "assistant", "system", "tool")
 _MOST_TURNS = 10_000  # of a slice
 _ATTEMPTS = 5
+_MOST_PAST = 100
 CountTokens = Callable[[Mapping[str, Any]], int]
 Format = Literal["openai", "responses", "anthropic", "plain"]
 InTransaction = Callable[[Transaction], None]
@@ -66,8 +67,12 @@ class Conversation(Client):
         self._count_tokens = count_tokens
         self._embed = embed
         self._owner = owner
+        # Where the conversation stands, and the type of the edge to what is appended there. None: at the latest turn of
+        # the session; empty: before all turns.
         self._heads: list[uuid.UUID] | None = None
         self._edge_type = "reply"
+        # Where it stood before, to go back to where those turns are gone; of a branch the first is where it began.
+        self._past: list[tuple[list[uuid.UUID] | None, str]] = []
         self._step: Step | None = None
         self._writing = threading.Lock()
 
@@ -106,7 +111,7 @@ class Conversation(Client):
                     before(transaction)
                 turns, edges = transaction.tables()
                 transaction.lock(turns, self.session_id)
-                heads, edge_type = self._current(transaction, turns, edges), self._edge_type
+                heads, edge_type = before_these = self._place(transaction, turns, edges)
                 stored = self._stored(transaction, turns, [part.turn_id for part in parts if part.turn_id])
                 for part, row in zip(parts, rows, strict=True):
                     if part.turn_id in stored:
@@ -128,7 +133,10 @@ class Conversation(Client):
                     heads, edge_type = [*beside, turn], "reply"
                     written.append(turn)
                     stored.add(turn)
-            self._heads, self._edge_type = heads, edge_type
+            if written:
+                stood = before_these if before_these[0] or self._heads == [] else (None, edge_type)
+                self._past = [*self._past[:1], *self._past[1:][-_MOST_PAST:], stood]
+            self._heads, self._edge_type = heads or self._heads, edge_type
         return [str(turn) for turn in written]
 
     def branch(self, turn_id: TurnId | None = None) -> Conversation:
@@ -146,7 +154,9 @@ class Conversation(Client):
         with self.database.transaction() as transaction:
             turns, edges = transaction.tables()
             if turn_id is None:
-                other._heads = self._current(transaction, turns, edges)
+                # Before the first turn of both, neither follows the other.
+                other._heads, self._edge_type = self._place(transaction, turns, edges)
+                self._heads = other._heads
             else:
                 turn = turn_uuid(turn_id)
                 if not transaction.fetch(
@@ -163,8 +173,9 @@ class Conversation(Client):
         with self._writing:
             with self.database.transaction() as transaction:
                 turns, edges = transaction.tables()
-                self._heads = self._current(transaction, turns, edges)
-            return str(self._heads[-1]) if self._heads else None
+                heads, self._edge_type = self._place(transaction, turns, edges)
+                self._heads = heads if heads or self._heads == [] else None
+            return str(heads[-1]) if heads else None
 
     def messages(
         self,
@@ -250,20 +261,26 @@ class Conversation(Client):
 
     def _pins(self, goal: TurnId | Sequence[TurnId] | bool) -> list[str]:
         with self.database.transaction() as transaction:
-            turns, _ = transaction.tables()
+            turns, edges = transaction.tables()
             if isinstance(goal, bool):
+                heads, _ = self._place(transaction, turns, edges)
                 # Whatever is of no other role is read as the user's.
                 role = small("role")
                 is_users = f"NOT coalesce({role} {EQ} ANY ('{{{{assistant,system,tool}}}}'), false)"
                 rows = transaction.fetch(
-                    f"""SELECT id::pg_catalog.text AS id FROM {turns}
-                         WHERE session_id {EQ} %(session)s AND ({role} {EQ} 'system' OR {is_users})
+                    f"""WITH RECURSIVE line (id) AS (
+                            SELECT head FROM pg_catalog.unnest(%(heads)s::pg_catalog.uuid[]) AS head
+                            UNION
+                            SELECT e.parent_turn_id
+                              FROM line AS l JOIN {edges} AS e ON e.child_turn_id {EQ} l.id
+                              JOIN {turns} AS t ON t.id {EQ} e.parent_turn_id AND t.session_id {EQ} %(session)s),
+                        said AS (SELECT t.id, t.created_at, t.role FROM line AS l JOIN {turns} AS t ON t.id {EQ} l.id)
+                        SELECT id::pg_catalog.text AS id FROM said
+                         WHERE ({role} {EQ} 'system' OR {is_users})
                            AND (created_at, id) {operator("<=")} (
-                               SELECT created_at, id FROM {turns}
-                                WHERE session_id {EQ} %(session)s AND {is_users}
-                                ORDER BY created_at, id LIMIT 1)
+                               SELECT created_at, id FROM said WHERE {is_users} ORDER BY created_at, id LIMIT 1)
                          ORDER BY created_at, id""",
-                    {"session": self.session_id},
+                    {"session": self.session_id, "heads": heads},
                 )
                 return [row["id"] for row in rows]
             given = [turn_uuid(turn) for turn in ([goal] if isinstance(goal, (str, uuid.UUID)) else goal)]
@@ -371,8 +388,8 @@ class Conversation(Client):
         with self.database.transaction() as transaction:
             if before is not None:
                 before(transaction)
-            place = self._remove(transaction, None)
-        self._heads, self._edge_type = place
+            self._remove(transaction, None)
+        self._heads, self._edge_type, self._past = None, "reply", []
 
     def pop(self, split: Callable[[PromptTurn], tuple[Any, Part | None]]) -> Any:
         """Takes the last of what the latest turn says, and returns it; None where there is no turn: for adapters.
@@ -399,7 +416,7 @@ class Conversation(Client):
         with self.database.transaction() as transaction:
             turns, edges = transaction.tables()
             transaction.lock(turns, self.session_id)
-            heads = self._current(transaction, turns, edges)
+            heads, edge_type = self._place(transaction, turns, edges)
             rows = transaction.fetch(
                 f"""SELECT content_text AS content, payload::pg_catalog.text AS payload FROM {turns}
                      WHERE session_id {EQ} %s AND id {EQ} %s FOR UPDATE""",
@@ -409,7 +426,7 @@ class Conversation(Client):
                 {"content": seen.content, "payload": seen.payload}
             ]:
                 return False
-            place: tuple[list[uuid.UUID] | None, str] = (heads, self._edge_type)
+            place: tuple[list[uuid.UUID] | None, str] = (heads, edge_type)
             if row is None:
                 place = self._remove(transaction, {turn})
             else:
@@ -438,17 +455,29 @@ class Conversation(Client):
         removed = f"""(SELECT id FROM {turns}
                         WHERE session_id {EQ} %(session)s
                           AND (%(turns)s::pg_catalog.uuid[] IS NULL OR id {EQ} ANY (%(turns)s::pg_catalog.uuid[])))"""
+        line = f"""WITH RECURSIVE line (id, is_branch) AS (
+                       SELECT head, false FROM pg_catalog.unnest(%(heads)s::pg_catalog.uuid[]) AS head
+                       UNION
+                       SELECT e.parent_turn_id, l.is_branch OR e.edge_type {EQ} 'branch'
+                         FROM line AS l JOIN {edges} AS e ON e.child_turn_id {EQ} l.id
+                        WHERE l.id {EQ} ANY {removed})"""
         heads = transaction.fetch(
-            f"""WITH RECURSIVE line (id, is_branch) AS (
-                    SELECT head, false FROM pg_catalog.unnest(%(heads)s::pg_catalog.uuid[]) AS head
-                    UNION
-                    SELECT e.parent_turn_id, l.is_branch OR e.edge_type {EQ} 'branch'
-                      FROM line AS l JOIN {edges} AS e ON e.child_turn_id {EQ} l.id
-                     WHERE l.id {EQ} ANY {removed})
+            f"""{line}
                 SELECT t.id, pg_catalog.bool_or(l.is_branch) AS is_branch
                   FROM line AS l JOIN {turns} AS t ON t.id {EQ} l.id
                  WHERE NOT t.id {EQ} ANY {removed}
                  GROUP BY t.id, t.created_at ORDER BY t.created_at, t.id""",
+            parameters,
+        )
+        # What others have appended to the line.
+        following = transaction.fetch(
+            f"""{line}
+                SELECT DISTINCT t.id, t.created_at
+                  FROM line AS l JOIN {edges} AS e ON e.parent_turn_id {EQ} l.id
+                  JOIN {turns} AS t ON t.id {EQ} e.child_turn_id AND t.session_id {EQ} %(session)s
+                 WHERE l.id {EQ} ANY {removed} AND NOT l.is_branch AND NOT t.id {EQ} ANY {removed}
+                   AND NOT e.edge_type {EQ} 'branch'
+                 ORDER BY t.created_at, t.id""",
             parameters,
         )
         transaction.execute(
@@ -476,11 +505,19 @@ class Conversation(Client):
             transaction.execute(f"DELETE FROM {edges} WHERE {edge}", parameters)
         transaction.execute(f"DELETE FROM {turns} WHERE id {EQ} ANY {removed}", parameters)
         left = [row["id"] for row in heads]
-        # Of results that stood side by side those that stay; else what they followed. A branch stays one.
+        # Of results that stood side by side those that stay; else what follows them, or what they followed.
         stays = [head for head in self._heads or [] if head in left]
-        if stays or not left:
-            return stays or None, self._edge_type if stays else "reply"
-        return left, "branch" if any(row["is_branch"] for row in heads) else self._edge_type
+        if stays:
+            return stays, self._edge_type
+        if following:
+            return [row["id"] for row in following], "reply"
+        if left:
+            return left, "branch" if any(row["is_branch"] for row in heads) else self._edge_type
+        if not self._heads:
+            return self._heads, self._edge_type
+        # Before the turns of other lines, if there are some.
+        others = transaction.fetch(f"SELECT FROM {turns} WHERE session_id {EQ} %(session)s LIMIT 1", parameters)
+        return [] if others else None, self._edge_type
 
     def redact(self, turn_id: TurnId, text: str = "[redacted]") -> None:
         """Replaces what a turn of this session says, for good, in its text, payload and embedding.
@@ -575,39 +612,52 @@ class Conversation(Client):
         followed = [turn for row in rows for turn in row["follows"]]
         return list(dict.fromkeys([*(head for head in heads if head not in results), *followed]))
 
-    def _current(self, transaction: Transaction, turns: str, edges: str) -> list[uuid.UUID]:
-        """Where the conversation stands: a turn, or all results of a call.
+    def _place(self, transaction: Transaction, turns: str, edges: str) -> tuple[list[uuid.UUID], str]:
+        """Where the conversation stands: a turn, or all results of a call; and the type of the edge to what is appended
+        there.
 
         Where others have appended, or an answer to an append of its own was lost, that is at the end of its line; where
-        its turns are gone, such as with a transaction that was rolled back, at the latest turn of the session.
+        its turns are gone, such as with a transaction that was rolled back, where it stood before.
         """
-        if self._heads:
-            # A branch follows nothing before it has a turn of its own.
-            follows = ["reply"] if self._edge_type == "reply" else []
-            ends = self._ends(transaction, turns, edges, self._heads, follows)
-            if ends and ends[0] not in self._heads:
-                return self._end_of_call(transaction, turns, edges, ends[0])
-            heads = [head for head in self._heads if head in ends]
-            if heads and follows:
-                # Results of the same call, which others have appended.
-                beside = self._end_of_call(transaction, turns, edges, heads[-1])
-                if not set(beside) <= set(heads):
-                    rows = transaction.fetch(
-                        f"SELECT id FROM {turns} WHERE id {EQ} ANY (%s) ORDER BY created_at, id", ([*heads, *beside],)
-                    )
-                    return [row["id"] for row in rows]
-            if heads:
-                return heads
+        edge_type = self._edge_type
+        for heads, edge_type in [(self._heads, self._edge_type), *reversed(self._past)]:
+            if heads is None:
+                break
+            if not heads:
+                return [], edge_type
+            found = self._end_of_line(transaction, turns, edges, heads, edge_type)
+            if found:
+                return found, edge_type
         latest = transaction.fetch(
             f"SELECT id FROM {turns} WHERE session_id {EQ} %s ORDER BY created_at DESC NULLS LAST, id LIMIT 1",
             (self.session_id,),
         )
         if not latest:
-            return []
+            return [], edge_type
         # What follows it may be of the same time, or, by another clock, of an earlier one.
         turn = latest[0]["id"]
         ends = self._ends(transaction, turns, edges, [turn], None)
-        return self._end_of_call(transaction, turns, edges, ends[0] if ends else turn)
+        return self._end_of_call(transaction, turns, edges, ends[0] if ends else turn), edge_type
+
+    def _end_of_line(
+        self, transaction: Transaction, turns: str, edges: str, heads: list[uuid.UUID], edge_type: str
+    ) -> list[uuid.UUID]:
+        """The end of the line on which these turns are; none where they are gone."""
+        # A branch follows nothing before it has a turn of its own.
+        follows = ["reply"] if edge_type == "reply" else []
+        ends = self._ends(transaction, turns, edges, heads, follows)
+        if ends and ends[0] not in heads:
+            return self._end_of_call(transaction, turns, edges, ends[0])
+        heads = [head for head in heads if head in ends]
+        if heads and follows:
+            # Results of the same call, which others have appended.
+            beside = self._end_of_call(transaction, turns, edges, heads[-1])
+            if not set(beside) <= set(heads):
+                rows = transaction.fetch(
+                    f"SELECT id FROM {turns} WHERE id {EQ} ANY (%s) ORDER BY created_at, id", ([*heads, *beside],)
+                )
+                return [row["id"] for row in rows]
+        return heads
 
     def _ends(
         self, transaction: Transaction, turns: str, edges: str, heads: list[uuid.UUID], follows: list[str] | None
