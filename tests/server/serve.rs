@@ -365,9 +365,24 @@ fn what_traps_its_cancel_is_ended() {
         assert_eq!(asked().refusal(), (504, "", "TIMEOUT"));
         wait_for(&mut client, 0);
         // Of a client that has gone.
-        let mut stream = TcpStream::connect(service.address).unwrap();
-        write!(stream, "GET /page/sessions HTTP/1.1\r\nHost: {}\r\n\r\n", service.address).unwrap();
-        wait_for(&mut client, 1);
+        let gone = || {
+            let mut stream = TcpStream::connect(service.address).unwrap();
+            let address = service.address;
+            write!(stream, "GET /page/sessions HTTP/1.1\r\nHost: {address}\r\n\r\n").unwrap();
+            stream
+        };
+        let mut stream = gone();
+        let end = Instant::now() + Duration::from_secs(20);
+        for tries in 1.. {
+            thread::sleep(Duration::from_millis(10));
+            if running(&mut client) == 1 {
+                break;
+            }
+            assert!(Instant::now() < end, "it does not run");
+            if tries % 100 == 0 {
+                stream = gone();
+            }
+        }
         drop(stream);
         wait_for(&mut client, 0);
         // The connection that has ended it closes a moment later.
