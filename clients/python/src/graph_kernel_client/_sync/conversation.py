@@ -36,6 +36,7 @@ _ROLES = ("user", "assistant", "system", "tool")
 _MOST_TURNS = 10_000  # of a slice
 _ATTEMPTS = 5
 _MOST_PAST = 100
+_MOST_PINS = 64  # of a policy
 CountTokens = Callable[[Mapping[str, Any]], int]
 Format = Literal["openai", "responses", "anthropic", "plain"]
 InTransaction = Callable[[Transaction], None]
@@ -282,7 +283,8 @@ class Conversation(Client):
                          ORDER BY created_at, id""",
                     {"session": self.session_id, "heads": heads},
                 )
-                return [row["id"] for row in rows]
+                # The goal, and the latest of the instructions before it.
+                return [row["id"] for row in rows[-_MOST_PINS:]]
             given = [turn_uuid(turn) for turn in ([goal] if isinstance(goal, (str, uuid.UUID)) else goal)]
             rows = transaction.fetch(
                 f"SELECT id FROM {turns} WHERE session_id {EQ} %s AND id {EQ} ANY (%s)", (self.session_id, given)
