@@ -229,7 +229,7 @@ def test_calls_count_as_they_are_sent(connection: psycopg.Connection[Any], conve
                     },
                 ],
             },
-            [110],
+            [123],
         ),
         (
             {
@@ -257,6 +257,30 @@ def test_tokens_of_forms(
         "SELECT token_count FROM memory_turns WHERE session_id = %s", (conversation.session_id,)
     ).fetchall()
     assert [count for (count,) in rows] == tokens
+
+
+@pytest.mark.parametrize(
+    "returned",
+    [
+        {"rows": [{"n": n, "is": True} for n in range(2000)]},
+        [{"type": "json", "json": [list(range(5000))]}],
+        [{"type": "resource", "resource": {"uri": "file:///a", "text": "abcd " * 8000}}],
+    ],
+)
+def test_data_that_a_tool_returns_counts(conversation: Conversation, returned: Any) -> None:
+    conversation.append(user("Look."))
+    conversation.append(
+        {
+            "role": "assistant",
+            "content": "",
+            "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}],
+        }
+    )
+    conversation.append({"role": "tool", "tool_call_id": "c1", "content": returned})
+    conversation.append({"role": "assistant", "content": "Seen."})
+    for form in ("openai", "responses", "anthropic"):
+        assert len(json.dumps(conversation.messages(form, max_tokens=1000))) < 4000
+        assert len(json.dumps(conversation.messages(form, max_tokens=40_000))) > 20_000
 
 
 def test_what_cannot_be_stored(connection: psycopg.Connection[Any], conversation: Conversation) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -177,21 +176,26 @@ _FILES = ("image", "image_url", "input_image", "document", "file", "input_file",
 _FILE_TOKENS = 1600  # about what providers count for a picture of full size
 _NAMES = ("name", "tool_name")
 _ARGUMENTS = ("arguments", "args", "input", "tool_kwargs")
-_OF_TEXT = ("type", "text", "content", "output", "stdout", "stderr")
+_RETURNED = ("content", "output", "result")
+_TEXTS = ("text", "input_text", "output_text", "refusal")
 _OF_FILES = ("data", "file_data", "image_url")
+# The place of data that results return, beside those of calls by their ids.
+_DATA = "\0data"
 _IDS = ("call_id", "tool_call_id", "tool_use_id", "id")
 
 
 def tokens(text: str | None, payload: Mapping[str, Any]) -> int | None:
     """A quarter of the bytes that are sent; None where that is the text alone, which the server counts."""
     calls: dict[str, int] = {}
-    beside = _beside(payload, calls) + sum(calls.values())
-    return (beside + len((text or "").encode()) + 3) // 4 if beside else None
+    beside, said = _beside(payload, calls), len((text or "").encode())
+    # Of some data there is a text, of other none.
+    beside += max(calls.pop(_DATA, 0) - said, 0) + sum(calls.values())
+    return (beside + said + 3) // 4 if beside else None
 
 
 def _beside(value: Any, calls: dict[str, int]) -> int:
-    """The bytes of thoughts, files and what results have beside their text; those of calls by their ids, for some forms
-    repeat the calls of one list in another."""
+    """The bytes of thoughts, files and ids of results; those of calls by their ids, and of the data of results, in
+    `calls`, for some forms repeat what one list has in another."""
     if isinstance(value, list):
         size, of_list = 0, dict[str, int]()
         for nested in value:
@@ -219,10 +223,18 @@ def _beside(value: Any, calls: dict[str, int]) -> int:
             return size
         calls[id] = max(size, calls.get(id, 0))
         return 0
-    if str(kind).endswith(("_result", "_output")):
-        return _of_result(value)
     answered = next((value[key] for key in _IDS[:-1] if isinstance(value.get(key), str)), "")
-    return len(answered.encode()) + sum(_beside(nested, calls) for nested in value.values())
+    if answered or str(kind).endswith(("_result", "_output")):
+        files, data = 0, 0
+        for returned in (value.get(key) for key in _RETURNED):
+            for block in returned if isinstance(returned, list) else [returned]:
+                if isinstance(block, Mapping) and block.get("type") in _FILES:
+                    files += _of_file(block)
+                elif isinstance(block, Mapping) and block.get("type") not in _TEXTS:
+                    data += _sent(block)
+        calls[_DATA] = calls.get(_DATA, 0) + data
+        return len(answered.encode()) + files
+    return sum(_beside(nested, calls) for nested in value.values())
 
 
 def _of_file(value: Mapping[str, Any]) -> int:
@@ -231,17 +243,16 @@ def _of_file(value: Mapping[str, Any]) -> int:
     return _bytes(value) if is_text else 4 * _FILE_TOKENS
 
 
-def _of_result(value: Any, key: str = "") -> int:
-    """What a result has beside its text, such as its id, files, and what a provider has encrypted for itself."""
+def _sent(value: Any, key: str = "") -> int:
+    """About the bytes of data as JSON, of files in it by their kind."""
     if isinstance(value, list):
-        return sum(_of_result(nested, key) for nested in value)
+        return 2 + sum(1 + _sent(nested, key) for nested in value)
     if isinstance(value, Mapping):
-        if value.get("type") in _FILES:
+        if value.get("type") in (*_FILES, "computer_screenshot"):
             return _of_file(value)
-        return sum(_of_result(nested, key) for key, nested in value.items())
-    if not isinstance(value, str) or key in _OF_TEXT:
-        return 0
-    return min(len(value.encode()), 4 * _FILE_TOKENS if key in _OF_FILES else sys.maxsize)
+        return 2 + sum(4 + len(key.encode()) + _sent(nested, key) for key, nested in value.items())
+    size = _bytes(value)
+    return min(size, 4 * _FILE_TOKENS) if key in _OF_FILES else size
 
 
 def _bytes(value: Any) -> int:
