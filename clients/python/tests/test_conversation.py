@@ -1333,6 +1333,18 @@ def test_a_branch_stays_one_when_its_turns_are_removed(conversation: Conversatio
     assert said(conversation) == ["root", "main"] and said(branch) == ["root", "aside"]
 
 
+def test_the_table_says_whose_a_turn_is_where_nobody_else_does(connection: psycopg.Connection[Any]) -> None:
+    connection.execute("ALTER TABLE memory_turns ALTER owner SET DEFAULT 'by default'")
+    try:
+        for owner, stored in ((None, "by default"), ("ann", "ann")):
+            conversation = Conversation(connection, owner=owner)
+            (turn,) = conversation.append(user("Said."))
+            assert connection.execute("SELECT owner FROM memory_turns WHERE id = %s", (turn,)).fetchone() == (stored,)
+            conversation.clear()
+    finally:
+        connection.execute("ALTER TABLE memory_turns ALTER owner DROP DEFAULT")
+
+
 def contents(of: Conversation) -> list[str | None]:
     return [turn.content for turn in of.turns()]
 

@@ -199,10 +199,10 @@ def test_what_is_put_again_is_replaced(connection: psycopg.Connection[Any], embe
     )
     (first,) = connection.execute(stored).fetchall()
     assert first[1:4] == (f'{{"text": "{QUESTION} made?"}}', True, "ada")
-    # A store without embeddings leaves none of what was there.
+    # A store without embeddings leaves none of what was there; one without owners leaves the item its owner.
     GraphKernelStore(database).put(("memories", "ada"), "k", {"text": "other\0"}, index=["text"])
     (second,) = connection.execute(stored).fetchall()
-    assert second[:4] == (first[0], "other\ufffd", False, None) and second[4] != first[4]
+    assert second[:4] == (first[0], "other\ufffd", False, "ada") and second[4] != first[4]
     after = store.get(("memories", "ada"), "k")
     assert before is not None and after is not None and after.value == {"text": "other\ufffd"}
     assert before.created_at == before.updated_at == after.created_at < after.updated_at

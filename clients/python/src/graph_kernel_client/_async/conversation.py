@@ -780,7 +780,7 @@ class Conversation(Client):
 
     async def _row(self, part: Part) -> dict[str, Any]:
         """What is stored of a turn, by column."""
-        row = {
+        row: dict[str, Any] = {
             "id": part.turn_id or uuid.uuid4(),
             "session_id": self.session_id,
             "role": part.role,
@@ -789,7 +789,8 @@ class Conversation(Client):
             "token_count": (
                 tokens(part.text, part.payload) if self._count_tokens is None else self._count_tokens(part.payload)
             ),
-            "owner": self._owner,
+            # Without one the table's default says whose the turn is.
+            **({} if self._owner is None else {"owner": self._owner}),
         }
         if self._embed is not None and part.text:
             row["embedding"] = await embedded(self._embed, part.text)

@@ -123,8 +123,9 @@ class GraphKernelStore(BaseStore):
             "role": "assistant",
             "content_text": text,
             "payload": Jsonb(storable(item)),
-            "owner": None if self._owner is None else self._owner(op.namespace),
         }
+        if self._owner is not None:
+            row["owner"] = self._owner(op.namespace)
         if self._embed is not None:
             row["embedding"] = None if text is None else embedded(self._embed, text)
         return row
